@@ -47,7 +47,8 @@ def _claims_on_two_volumes(volumes: Mapping[str, Object], claims: Mapping[str, O
         reserved = [
             name
             for name, volume in volumes.items()
-            if _says(volume, "reserved-for", prefix) == key and _says(volume, "reserved-for-uid", prefix) == uid
+            if _annotation(volume, "reserved-for", prefix) == key
+            and _annotation(volume, "reserved-for-uid", prefix) == uid
         ]
         if len(reserved) > 1:
             yield f"claim {key} has reservations of {reserved}"
@@ -65,9 +66,9 @@ def _contradictions(volumes: Mapping[str, Object], claims: Mapping[str, Object])
 
 def _left_over(objects: Mapping[str, Object], latest: datetime, prefix: str) -> Iterable[str]:
     for key, found in objects.items():
-        expires = _says(found, "expires-at", prefix)
+        expires = _annotation(found, "expires-at", prefix)
         if expires is None:
-            if any(_says(found, word, prefix) is not None for word in ("reserved-for", "reserved-volume")):
+            if any(_annotation(found, word, prefix) is not None for word in ("reserved-for", "reserved-volume")):
                 yield f"{key} is reserved for ever"
         elif datetime.fromisoformat(expires) < latest:
             yield f"{key} is still reserved, since {expires}"
@@ -81,6 +82,6 @@ def _refers_to(volume: Object, claim_key: str, claim_uid: str) -> bool:
     return named and reference.get("uid", claim_uid) == claim_uid
 
 
-def _says(found: Object, word: str, prefix: str) -> str | None:
+def _annotation(found: Object, word: str, prefix: str) -> str | None:
     value = found["metadata"].get("annotations", {}).get(prefix + word)
     return None if value is None else str(value)

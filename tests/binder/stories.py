@@ -42,7 +42,7 @@ def unhealthy() -> World:
     world = World(Mode.PREBIND, quarantine=True, max_share=1.0)
     world.put(*(volume_object(f"pv-{number}") for number in (1, 2, 3)))
     world.put(volume_object("pv-4", annotations=reservation("data")), claim_object("data"))
-    world.says(HealthState.DATA_LOSS, "pv-1", "pv-2", "pv-3", "pv-4")
+    world.observe(HealthState.DATA_LOSS, "pv-1", "pv-2", "pv-3", "pv-4")
     return world
 
 

@@ -61,10 +61,10 @@ class Doctor:
         self._clock = clock
         self.states: dict[str, HealthState] = {}
         self.hang: set[str] = set()
-        self.asked: list[str] = []
+        self.probed: list[str] = []
 
     async def verdict(self, driver: str, handle: str, max_age: timedelta) -> Verdict:
-        self.asked.append(handle)
+        self.probed.append(handle)
         if handle in self.hang:
             await asyncio.Event().wait()
         state = self.states.get(handle, HealthState.HEALTHY)
@@ -83,21 +83,21 @@ class Sink:
         if self.forward is not None:
             self.forward.publish(draft)
 
-    def told(self, kind: str, name: str) -> list[str]:
+    def reasons_of(self, kind: str, name: str) -> list[str]:
         """Return the reasons of the Events about one object, in order."""
         return [event.reason for event in self.events if (event.regarding.kind, event.regarding.name) == (kind, name)]
 
 
 @dataclass
 class World:
-    """A server with two zones of two nodes each and a class `fast`. `asked` are the drivers with an endpoint."""
+    """A server with two zones of two nodes each and a class `fast`. `drivers` are those with an endpoint."""
 
     mode: Mode = Mode.ANNOTATE
     ttl: timedelta = timedelta(minutes=10)
     allow_delete_policy: bool = False
     quarantine: bool = False
     max_share: float = 0.3
-    asked: frozenset[str] = frozenset({"disk.csi.example"})
+    drivers: frozenset[str] = frozenset({"disk.csi.example"})
     only_asked: bool = False
     server: FakeKubeApi = field(default_factory=FakeKubeApi)
     clock: FakeClock = field(default_factory=FakeClock)
@@ -115,7 +115,7 @@ class World:
                 mode=self.mode, reservation_ttl=self.ttl, allow_delete_policy=self.allow_delete_policy
             ),
             health=HealthSettings(
-                endpoints=tuple(Endpoint(driver, "unix:///csi.sock") for driver in sorted(self.asked)),
+                endpoints=tuple(Endpoint(driver, "unix:///csi.sock") for driver in sorted(self.drivers)),
                 quarantine=self.quarantine,
                 quarantine_max_share=self.max_share,
             ),
@@ -125,7 +125,7 @@ class World:
         for document in documents:
             self.server.put(document)
 
-    def says(self, state: HealthState, *volumes: str, reason: str = "Said") -> None:
+    def observe(self, state: HealthState, *volumes: str, reason: str = "Said") -> None:
         """The driver reports this about the volumes from now on, and a sweep has just received it."""
         for name in volumes:
             self.doctor.states[f"handle-{name}"] = state

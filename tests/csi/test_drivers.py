@@ -41,7 +41,7 @@ async def drivers(driver: ScriptedDriver, clock: FakeClock) -> AsyncIterator[Dri
     await drivers.close()
 
 
-def asked(driver: ScriptedDriver) -> int:
+def probe_count(driver: ScriptedDriver) -> int:
     return sum(path.endswith("/ControllerGetVolume") for path in driver.calls)
 
 
@@ -66,7 +66,7 @@ async def test_a_fresh_verdict_is_not_asked_for_again(
     await drivers.verdict(NAME, "v", MINUTE)
     clock.jump(passed - back)
     await drivers.verdict(NAME, "v", MINUTE)
-    assert asked(driver) == probes
+    assert probe_count(driver) == probes
 
 
 async def test_unknown_is_repeated_for_a_second_only(
@@ -84,7 +84,7 @@ async def test_unknown_is_repeated_for_a_second_only(
 async def test_volumes_have_their_own_verdicts(driver: ScriptedDriver, drivers: Drivers) -> None:
     for handle in ("v", "w", "v"):
         await drivers.verdict(NAME, handle, MINUTE)
-    assert asked(driver) == 2
+    assert probe_count(driver) == 2
 
 
 async def test_memory_is_bounded(driver: ScriptedDriver, clock: FakeClock) -> None:
@@ -92,12 +92,12 @@ async def test_memory_is_bounded(driver: ScriptedDriver, clock: FakeClock) -> No
     for handle in ("v", "w", "x", "x", "w", "v"):
         await drivers.verdict(NAME, handle, MINUTE)
     await drivers.close()
-    assert asked(driver) == 4, "only v, renewed longest ago, is asked about twice"
+    assert probe_count(driver) == 4, "only v, renewed longest ago, is asked about twice"
 
 
 async def test_all_who_ask_about_one_volume_share_a_probe(driver: ScriptedDriver, drivers: Drivers) -> None:
     verdicts = await asyncio.gather(*(drivers.verdict(NAME, "v", NOW) for _ in range(20)))
-    assert asked(driver) == 1
+    assert probe_count(driver) == 1
     assert {verdict.state for verdict in verdicts} == {HealthState.HEALTHY}
 
 
@@ -157,7 +157,7 @@ async def test_a_hanging_driver_stalls_no_other(tmp_path: Path, driver: Scripted
 async def test_closing_ends_the_calls_under_way(driver: ScriptedDriver, drivers: Drivers) -> None:
     driver.script["ControllerGetVolume"] = hangs
     waiting = asyncio.create_task(drivers.verdict(NAME, "v", NOW))
-    await eventually(_true_of(lambda: asked(driver) == 1), "the driver is asked")
+    await eventually(_true_of(lambda: probe_count(driver) == 1), "the driver is asked")
     await drivers.close()
     with pytest.raises(asyncio.CancelledError):
         await waiting

@@ -35,7 +35,7 @@ async def stage(driver: ScriptedDriver) -> AsyncIterator[Stage]:
     await stage.drivers.close()
 
 
-def asked_for(driver: ScriptedDriver) -> list[str]:
+def record_handles(driver: ScriptedDriver) -> list[str]:
     """Have the driver write down which volumes it is asked about."""
     handles: list[str] = []
 
@@ -49,7 +49,7 @@ def asked_for(driver: ScriptedDriver) -> list[str]:
 
 
 async def test_each_volume_is_asked_about_once_in_the_given_order(driver: ScriptedDriver) -> None:
-    handles = asked_for(driver)
+    handles = record_handles(driver)
     stage = Stage(driver, pace=Pace(100_000, at_once=1))
     stage.order.ordered = ["b", "a", "", "b", "c"]
     await stage.sweep.run()
@@ -61,7 +61,7 @@ async def test_each_volume_is_asked_about_once_in_the_given_order(driver: Script
 
 
 async def test_what_was_learned_before_the_clock_was_set_back_is_looked_at_first(driver: ScriptedDriver) -> None:
-    handles = asked_for(driver)
+    handles = record_handles(driver)
     clock = Leaping()
     stage = Stage(driver, clock, Pace(100_000, at_once=1))
     stage.order.ordered = ["a", "b"]
@@ -80,7 +80,7 @@ async def test_what_was_learned_before_the_clock_was_set_back_is_looked_at_first
 async def test_later_sweeps_begin_with_what_is_not_known_and_what_was_looked_at_longest_ago(
     driver: ScriptedDriver,
 ) -> None:
-    handles = asked_for(driver)
+    handles = record_handles(driver)
     stage = Stage(driver, pace=Pace(100_000, at_once=1))
     await stage.sweep.run()
     handles.clear()
@@ -91,7 +91,7 @@ async def test_later_sweeps_begin_with_what_is_not_known_and_what_was_looked_at_
 
 
 async def test_a_driver_that_is_back_is_asked_in_the_given_order(driver: ScriptedDriver) -> None:
-    handles = asked_for(driver)
+    handles = record_handles(driver)
     stage = Stage(driver, pace=Pace(100_000, at_once=1))
     await stage.sweep.run()
     driver.script["Probe"] = gives(Refused(grpc.StatusCode.UNAVAILABLE))

@@ -30,18 +30,18 @@ async def test_files_written_before_a_restart_are_read_after_it(
     await world.volumes(disks, *(driver.volume(world, f"v{number}", disks) for number in range(4)))
     await world.admin.create(writers(world.namespace, disks))
     for number in range(2):
-        await says(world, f"web-{number}", EMPTY)
+        await logs_become(world, f"web-{number}", EMPTY)
     await world.all_run("web-0", "web-1", seconds=SECONDS)
 
     await real.run_kubectl("-n", world.namespace, "delete", "pods", "web-0", "web-1")
     for number in range(2):
-        await says(world, f"web-{number}", written_by(f"web-{number}"))
+        await logs_become(world, f"web-{number}", written_by(f"web-{number}"))
 
     await real.node.kill()
     await real.node.start()
     for number in range(2):
         await restarted(world, f"web-{number}")
-        await says(world, f"web-{number}", written_by(f"web-{number}"))
+        await logs_become(world, f"web-{number}", written_by(f"web-{number}"))
 
 
 def writers(namespace: str, storage_class: str) -> Document:
@@ -58,7 +58,7 @@ def written_by(pod: str) -> str:
     return f"data of {pod}\nlog of {pod}\ndone\n"
 
 
-async def says(world: World, pod: str, log: str) -> None:
+async def logs_become(world: World, pod: str, log: str) -> None:
     """Wait until the pod's container has looked at its volumes, and compare what it saw."""
 
     async def look() -> str:

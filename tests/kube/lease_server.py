@@ -47,10 +47,10 @@ class LeaseServer:
             raise Unavailable(request.method, request.path, 0, "ClientConnectorError", "refused")
         if self.state == "silent":
             await self._clock.sleep(10_000)
-        said = self._answer(request)
+        answer = self._answer(request)
         if self.state == "deaf":
             await self._clock.sleep(10_000)
-        return said
+        return answer
 
     def stream(self, request: Request) -> AbstractAsyncContextManager[StreamResponse]:
         raise NotImplementedError

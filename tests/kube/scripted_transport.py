@@ -57,10 +57,10 @@ class ScriptedTransport:
     async def send(self, request: Request) -> Response:
         self.requests.append(request)
         await asyncio.sleep(0)
-        said = self._respond(request)
-        if isinstance(said, Exception):
-            raise said
-        return said
+        answer = self._respond(request)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
 
     @asynccontextmanager
     async def stream(self, request: Request) -> AsyncIterator[StreamResponse]:

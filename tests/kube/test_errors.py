@@ -46,8 +46,8 @@ def test_status_has_its_class(status: int, expected: type[KubeError]) -> None:
 
 def test_every_status_is_either_retryable_or_terminal() -> None:
     for status in range(-1, 700):
-        found = error_class(status)
-        assert issubclass(found, RetryableError) != issubclass(found, TerminalError)
+        error = error_class(status)
+        assert issubclass(error, RetryableError) != issubclass(error, TerminalError)
 
 
 def test_a_taken_name_is_told_from_a_changed_object() -> None:

@@ -34,20 +34,20 @@ class Scripted:
 
     def __init__(self, answer: Bound | Released | Refused | Exception | None = None) -> None:
         self.answer = answer
-        self.asked: list[tuple[str, ...]] = []
+        self.calls: list[tuple[str, ...]] = []
 
     async def bind(self, key: str, uid: str, node: str) -> Bound | Refused:
-        found = await self._answer("bind", key, uid, node)
-        assert isinstance(found, Bound | Refused)
-        return found
+        answer = await self._answer("bind", key, uid, node)
+        assert isinstance(answer, Bound | Refused)
+        return answer
 
     async def unbind(self, key: str, uid: str) -> Released | Refused:
-        found = await self._answer("unbind", key, uid)
-        assert isinstance(found, Released | Refused)
-        return found
+        answer = await self._answer("unbind", key, uid)
+        assert isinstance(answer, Released | Refused)
+        return answer
 
-    async def _answer(self, *asked: str) -> object:
-        self.asked.append(asked)
+    async def _answer(self, *call: str) -> object:
+        self.calls.append(call)
         if isinstance(self.answer, Exception):
             raise self.answer
         if self.answer is None:
@@ -68,7 +68,7 @@ class Control:
     def __init__(self, session: aiohttp.ClientSession, port: int) -> None:
         self.session, self.port = session, port
 
-    async def ask(
+    async def request(
         self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
     ) -> tuple[int, bytes, Mapping[str, str]]:
         shown = {"Authorization": f"Bearer {TOKEN}", **(headers or {})}
@@ -78,15 +78,15 @@ class Control:
             return answer.status, await answer.read(), answer.headers
 
     async def post(self, body: bytes) -> tuple[int, bytes]:
-        status, told, _ = await self.ask("POST", "/rpc", body, {"Content-Type": CBOR})
-        return status, told
+        status, content, _ = await self.request("POST", "/rpc", body, {"Content-Type": CBOR})
+        return status, content
 
     async def call(self, method: str, params: object, **others: object) -> Any:
         """Return the whole response of one call."""
         request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params, **others}
-        status, told = await self.post(cbor2.dumps(request))
+        status, content = await self.post(cbor2.dumps(request))
         assert status == 200
-        return cbor2.loads(told)
+        return cbor2.loads(content)
 
 
 @asynccontextmanager

@@ -37,7 +37,7 @@ class Counts:
         self.nodes.append((verb, nodes_in, nodes_out))
 
 
-class Asked:
+class RunningExtender:
     """A running extender and a client session."""
 
     def __init__(self, session: aiohttp.ClientSession, port: int, counts: Counts) -> None:
@@ -50,18 +50,18 @@ class Asked:
 
 
 @asynccontextmanager
-async def asked(
+async def running_extender(
     answers: Answers,
     *,
     not_ready: Check = lambda: None,
     certificate: ServingCertificate | None = None,
     body_seconds: float = 60,
-) -> AsyncIterator[Asked]:
+) -> AsyncIterator[RunningExtender]:
     counts = Counts()
     listening = Listening(LOOPBACK, 0, certificate, body_seconds)
     server = ExtenderServer(answers, not_ready, listening, FakeClock(), counts)
     async with server, aiohttp.ClientSession() as session:
-        yield Asked(session, server.port, counts)
+        yield RunningExtender(session, server.port, counts)
 
 
 class Party:

@@ -12,7 +12,7 @@ from tests.soak.story import CONTROLLER, START, Story, claim, node, pod, reserve
 LATER = START + 100
 
 
-def told(story: Story) -> list[str]:
+def violations(story: Story) -> list[str]:
     return [violation.text for violation in judge_remains(story.end(), LATER, "annotate")]
 
 
@@ -31,7 +31,7 @@ def test_a_reservation_for_a_pod_that_waits_may_stay() -> None:
     story.write(
         CONTROLLER, "PersistentVolumeClaim", "soak/c1", claim(reserved_volume="v1", expires_at="2100-01-01T00:00:00Z")
     )
-    assert told(story) == []
+    assert violations(story) == []
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_a_reservation_for_a_pod_that_waits_may_stay() -> None:
 def test_what_is_left_on_a_volume_is_found(left: dict[str, Any], words: str) -> None:
     story = scene()
     story.write(CONTROLLER, "PersistentVolume", "v1", left)
-    assert any(words in text for text in told(story))
+    assert any(words in text for text in violations(story))
 
 
 def test_a_claim_that_names_a_volume_which_is_not_held_for_it_is_found() -> None:
@@ -60,14 +60,14 @@ def test_a_claim_that_names_a_volume_which_is_not_held_for_it_is_found() -> None
     story.write(
         CONTROLLER, "PersistentVolumeClaim", "soak/c1", claim(reserved_volume="v1", expires_at="2100-01-01T00:00:00Z")
     )
-    assert any("not held for it" in text for text in told(story))
+    assert any("not held for it" in text for text in violations(story))
 
 
 def test_a_claim_ref_of_a_claim_that_is_bound_elsewhere_is_found() -> None:
     story = scene()
     story.write(Party.OTHER, "PersistentVolumeClaim", "soak/c1", claim(volume_name="v2", completed=True))
     story.write(CONTROLLER, "PersistentVolume", "v1", volume(claim="c1", uid="uid-c1"))
-    assert any("bound to v2" in text for text in told(story))
+    assert any("bound to v2" in text for text in violations(story))
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_a_claim_ref_of_a_claim_that_is_bound_elsewhere_is_found() -> None:
 def test_a_pod_that_waits_beside_a_volume_that_fits(mode: str, gated: bool, wrong: bool) -> None:
     story = scene(mode, gates=(GATE,) if gated else ())
     story.write(Party.OTHER, "PersistentVolume", "v1", volume())
-    assert bool(told(story)) is wrong
+    assert bool(violations(story)) is wrong
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,7 @@ def reference(claim: Document) -> Patch:
     return {"spec": {"claimRef": named}}
 
 
-def says(**values: str | None) -> Patch:
+def annotate(**values: str | None) -> Patch:
     return {"metadata": {"annotations": {PREFIX + word.replace("_", "-"): value for word, value in values.items()}}}
 
 
@@ -102,7 +102,7 @@ async def plant(rogue: Rogue) -> None:
     (reserved,) = await claims_of(rogue, "reserved", "hints", gates=(GATE,))
     words = {"reserved_for": f"{NAMESPACE}/reserved-0", "reserved_for_uid": reserved["metadata"]["uid"]}
     for name in ("hints-0", "hints-3"):
-        await rogue.volume(name, says(**words))  # one claim, one reservation; broken, and left behind
+        await rogue.volume(name, annotate(**words))  # one claim, one reservation; broken, and left behind
 
     (shared,) = await claims_of(rogue, "shared", "disks", gates=(GATE,))
     await rogue.claim("shared-0", {"spec": {"volumeName": "disks-6"}})  # volumeName
@@ -110,8 +110,8 @@ async def plant(rogue: Rogue) -> None:
     await rogue.volume("disks-6", reference(shared))
     await rogue.volume("disks-6", {"spec": {"claimRef": None}})  # a bind is never undone
 
-    await rogue.admin.patch("PersistentVolume", "hints-6", says(health="DataLoss"))
-    await rogue.volume("hints-6", says(**words))  # no unhealthy volume
+    await rogue.admin.patch("PersistentVolume", "hints-6", annotate(health="DataLoss"))
+    await rogue.volume("hints-6", annotate(**words))  # no unhealthy volume
 
     (open_,) = await claims_of(rogue, "open", "disks")
     await rogue.volume("disks-9", reference(open_))  # only gated or unschedulable pods are committed
@@ -125,7 +125,7 @@ async def plant(rogue: Rogue) -> None:
     await rogue.pod("apart", {"spec": {"schedulingGates": None}})  # only our gate
 
     await rogue.volume("hints-12", {"metadata": {"labels": {"mine": "now"}}})  # only our fields
-    await rogue.volume("hints-12", says(bound_at="now"), conditional=False)  # every write is conditional
+    await rogue.volume("hints-12", annotate(bound_at="now"), conditional=False)  # every write is conditional
     with pytest.raises(Refused, match="403"):
         await rogue.client.delete("PersistentVolume", "hints-12")  # nothing is deleted
 
@@ -148,10 +148,10 @@ async def violations(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[
         leader, other = [await rogue(stack, stage) for _ in range(2)]
         await leader.client.create({"kind": "Lease", "metadata": {"namespace": SYSTEM, "name": "pvc-prebinder"}})
         await plant(leader)
-        await other.volume("hints-13", says(bound_at="now"))  # no write without the Lease
+        await other.volume("hints-13", annotate(bound_at="now"))  # no write without the Lease
         quiet = time.time()
         await asyncio.sleep(2)
-        await leader.volume("hints-13", says(bound_at="later"))  # no write while it is quiet
+        await leader.volume("hints-13", annotate(bound_at="later"))  # no write while it is quiet
         last = await stage.client.get("PersistentVolume", "hints-13")
         await asyncio.wait_for(stage.recorder.reached(int(last["metadata"]["resourceVersion"])), SECONDS)
         with stage.audit_log.open(encoding="utf-8") as lines:

@@ -43,10 +43,10 @@ async def test_the_answer_of_another_driver_changes_nothing() -> None:
     world = held_up()
     async with world.process() as process:
         await process.run(10)
-        count = len(world.doctor.asked)
+        count = len(world.doctor.probed)
         process.term.driver_answers("other")
         await process.run(0.5)
-        assert len(world.doctor.asked) <= count + 5
+        assert len(world.doctor.probed) <= count + 5
         assert served(world) == 0
 
 
@@ -55,7 +55,7 @@ async def test_a_sweep_that_first_sees_a_volume_ends_what_the_gate_was_told(now:
     world = held_up()
     async with world.process() as process:
         await process.run(300)
-        world.says(now, "pv-0")
+        world.observe(now, "pv-0")
         await process.run(2)
         assert served(world) == 1
 
@@ -64,7 +64,7 @@ async def test_a_volume_that_goes_from_bad_to_worse_wakes_nobody() -> None:
     world = held_up()
     async with world.process() as process:
         await process.run(300)
-        before = len(world.doctor.asked)
-        world.says(HealthState.DEGRADED, "pv-0")
+        before = len(world.doctor.probed)
+        world.observe(HealthState.DEGRADED, "pv-0")
         await process.run(0.5)
-        assert len(world.doctor.asked) <= before + 10
+        assert len(world.doctor.probed) <= before + 10

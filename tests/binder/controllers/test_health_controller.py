@@ -40,7 +40,7 @@ def quarantined(world: World) -> list[str]:
 async def test_an_unhealthy_free_volume_is_kept_from_claims_in_one_write_and_let_out_in_one() -> None:
     world = ward()
     async with world.process() as process:
-        world.says(LOST, "pv-1", reason="Gone")
+        world.observe(LOST, "pv-1", reason="Gone")
         await process.run()
         assert quarantined(world) == ["pv-1"]
         assert world.annotations(PV, "pv-1") == {
@@ -52,7 +52,7 @@ async def test_an_unhealthy_free_volume_is_kept_from_claims_in_one_write_and_let
             "quarantined-at": "2026-01-01T12:00:00Z",
         }
         assert len(world.server.writes) == 1
-        world.says(WELL, "pv-1")
+        world.observe(WELL, "pv-1")
         await process.run()
         assert "claimRef" not in world.volume("pv-1")["spec"]
         assert set(world.annotations(PV, "pv-1")) == {
@@ -64,20 +64,20 @@ async def test_an_unhealthy_free_volume_is_kept_from_claims_in_one_write_and_let
         assert world.annotations(PV, "pv-1")["health"] == "Healthy"
     assert len(world.server.writes) == 2
     expected = ["VolumeConditionAbnormal", "Quarantined", "VolumeConditionNormal", "QuarantineReleased"]
-    assert process.sink.told("PersistentVolume", "pv-1") == expected
+    assert process.sink.reasons_of("PersistentVolume", "pv-1") == expected
 
 
 async def test_nothing_is_written_while_nothing_changes() -> None:
     world = ward()
     async with world.process() as process:
-        world.says(WELL, "pv-1", "pv-2", "pv-3")
+        world.observe(WELL, "pv-1", "pv-2", "pv-3")
         await process.run(600)
         assert world.server.writes == []
-        world.says(LOST, "pv-1")
+        world.observe(LOST, "pv-1")
         await process.run(600)
         for _ in range(10):
-            world.says(LOST, "pv-1")
-            world.says(HealthState.UNKNOWN, "pv-1", "pv-2")
+            world.observe(LOST, "pv-1")
+            world.observe(HealthState.UNKNOWN, "pv-1", "pv-2")
             await process.run(60)
         assert len(world.server.writes) == 1
         assert len(process.sink.events) == 2
@@ -86,7 +86,7 @@ async def test_nothing_is_written_while_nothing_changes() -> None:
 async def test_without_the_option_an_unhealthy_volume_is_only_marked() -> None:
     world = ward(quarantine=False)
     async with world.process() as process:
-        world.says(LOST, "pv-1")
+        world.observe(LOST, "pv-1")
         await process.run()
     assert quarantined(world) == []
     assert world.annotations(PV, "pv-1")["health"] == "DataLoss"
@@ -95,14 +95,14 @@ async def test_without_the_option_an_unhealthy_volume_is_only_marked() -> None:
 async def test_what_a_dead_process_quarantined_is_kept_and_let_out_even_without_the_option() -> None:
     world = ward()
     async with world.process() as first:
-        world.says(LOST, "pv-1")
+        world.observe(LOST, "pv-1")
         await first.run()
     world.quarantine = False
     async with world.process(transition=2) as second:
         await second.run()
         assert quarantined(world) == ["pv-1"]
         assert second.sink.events == []
-        world.says(WELL, "pv-1")
+        world.observe(WELL, "pv-1")
         await second.run()
         assert quarantined(world) == []
         assert "claimRef" not in world.volume("pv-1")["spec"]
@@ -110,7 +110,7 @@ async def test_what_a_dead_process_quarantined_is_kept_and_let_out_even_without_
 
 async def test_a_restart_quarantines_what_became_unhealthy_meanwhile() -> None:
     world = ward()
-    world.says(UNHEALTHY, "pv-2")
+    world.observe(UNHEALTHY, "pv-2")
     async with world.process() as process:
         await process.run()
     assert quarantined(world) == ["pv-2"]
@@ -119,17 +119,17 @@ async def test_a_restart_quarantines_what_became_unhealthy_meanwhile() -> None:
 async def test_the_cap_holds_some_back_until_there_is_room() -> None:
     world = ward(10)
     async with world.process() as process:
-        world.says(LOST, *(f"pv-{number}" for number in range(1, 11)))
+        world.observe(LOST, *(f"pv-{number}" for number in range(1, 11)))
         await process.run()
         assert len(quarantined(world)) == 3
         assert process.term.health_controller.counts() == {"fast": (3, 7)}
         assert all(world.annotations(PV, f"pv-{number}")["health"] == "DataLoss" for number in range(1, 11))
-        world.says(WELL, quarantined(world)[0])
+        world.observe(WELL, quarantined(world)[0])
         await process.run(60)
         assert len(quarantined(world)) == 3
         assert process.term.health_controller.counts() == {"fast": (3, 6)}
         for number in range(1, 11):
-            world.says(WELL, f"pv-{number}")
+            world.observe(WELL, f"pv-{number}")
         await process.run(60)
         assert process.term.health_controller.counts() == {"fast": (0, 0)}
 
@@ -137,7 +137,7 @@ async def test_the_cap_holds_some_back_until_there_is_room() -> None:
 async def test_a_mass_of_unhealthy_volumes_is_written_at_the_stated_rate() -> None:
     world = ward(500, max_share=1.0)
     async with world.process() as process:
-        world.says(LOST, *(f"pv-{number}" for number in range(1, 501)))
+        world.observe(LOST, *(f"pv-{number}" for number in range(1, 501)))
         await process.run(0)
         assert len(world.server.writes) <= 51
         await process.run(5)
@@ -165,23 +165,23 @@ async def test_who_is_faster_wins(meddle: Callable[[World], None]) -> None:
 
     world.server.before_write = before
     async with world.process() as process:
-        world.says(LOST, "pv-1")
+        world.observe(LOST, "pv-1")
         await process.run()
     assert quarantined(world) == []
     if meddle is take:
         assert world.volume("pv-1")["spec"]["claimRef"]["name"] == "data"
-        assert process.sink.told("PersistentVolumeClaim", "data") == ["VolumeConditionAbnormal"]
+        assert process.sink.reasons_of("PersistentVolumeClaim", "data") == ["VolumeConditionAbnormal"]
 
 
 async def test_a_claim_ref_that_replaced_ours_is_left_alone() -> None:
     world = ward()
     async with world.process() as process:
-        world.says(LOST, "pv-1")
+        world.observe(LOST, "pv-1")
         await process.run()
         theirs = {"kind": "PersistentVolumeClaim", "namespace": "default", "name": "theirs"}
         world.server.change(PV, "pv-1", lambda document: document["spec"].update(claimRef=theirs))
         await process.run()
-        world.says(WELL, "pv-1")
+        world.observe(WELL, "pv-1")
         await process.run()
     assert world.volume("pv-1")["spec"]["claimRef"] == theirs
     assert "quarantine" not in world.annotations(PV, "pv-1")
@@ -190,7 +190,7 @@ async def test_a_claim_ref_that_replaced_ours_is_left_alone() -> None:
 async def test_a_person_who_removes_the_claim_ref_does_not_free_an_unhealthy_volume() -> None:
     world = ward()
     async with world.process() as process:
-        world.says(LOST, "pv-1")
+        world.observe(LOST, "pv-1")
         await process.run()
         world.server.change(PV, "pv-1", lambda document: document["spec"].pop("claimRef"))
         await process.run()
@@ -202,12 +202,12 @@ async def test_users_of_a_bound_volume_are_told_once() -> None:
     world.put(claim_object("data"), pod_object("web", ["data"], node="node-a1"))
     bind(world, "data", "pv-1")
     async with world.process() as process:
-        world.says(DEGRADED, "pv-1")
+        world.observe(DEGRADED, "pv-1")
         await process.run(300)
-        world.says(DEGRADED, "pv-1")
+        world.observe(DEGRADED, "pv-1")
         await process.run(300)
     for kind, name in (("PersistentVolume", "pv-1"), ("PersistentVolumeClaim", "data"), ("Pod", "web")):
-        assert process.sink.told(kind, name) == ["VolumeConditionAbnormal"]
+        assert process.sink.reasons_of(kind, name) == ["VolumeConditionAbnormal"]
     assert len(world.server.writes) == 1
 
 
@@ -220,13 +220,13 @@ async def test_a_reserved_volume_that_becomes_unhealthy_is_given_up_for_another(
     async with world.process() as process:
         await process.run()
         assert world.reserved("data") == "pv-1"
-        world.says(state, "pv-1")
+        world.observe(state, "pv-1")
         await process.run()
         assert world.reserved("data") == "pv-2"
         assert not any(key.startswith("reserved") for key in world.annotations(PV, "pv-1"))
         assert quarantined(world) == ([] if state is DEGRADED else ["pv-1"])
     assert process.metrics.counted["released", Cause.UNHEALTHY] == 1
-    assert process.sink.told("Pod", "web") == ["VolumeReserved", "ReservationLost", "VolumeReserved"]
+    assert process.sink.reasons_of("Pod", "web") == ["VolumeReserved", "ReservationLost", "VolumeReserved"]
     assert world.violations() == []
 
 
@@ -238,7 +238,7 @@ async def test_a_volume_that_is_being_bound_is_not_given_up() -> None:
         world.server.change(
             "persistentvolumeclaims", "default/data", lambda document: document["spec"].update(volumeName="pv-1")
         )
-        world.says(LOST, "pv-1")
+        world.observe(LOST, "pv-1")
         await process.run()
     assert world.volume("pv-1")["spec"]["claimRef"]["name"] == "data"
     assert process.metrics.counted["released", Cause.UNHEALTHY] == 0
@@ -249,7 +249,7 @@ async def test_a_reservation_of_a_volume_known_to_be_unhealthy_does_not_last() -
     world = ward()
     world.put(claim_object("data"), pod_object("web", ["data"]))
     async with world.process() as process:
-        world.says(DEGRADED, "pv-1")
+        world.observe(DEGRADED, "pv-1")
         await process.run()
         world.put(volume_object("pv-1", annotations=reservation("data")))
         await process.run()
@@ -259,24 +259,24 @@ async def test_a_reservation_of_a_volume_known_to_be_unhealthy_does_not_last() -
 
 async def test_a_pod_that_found_nothing_gets_the_volume_that_recovers() -> None:
     world = ward(1)
-    world.says(DEGRADED, "pv-1")
+    world.observe(DEGRADED, "pv-1")
     world.put(claim_object("data"), pod_object("web", ["data"]))
     async with world.process() as process:
         await process.run(200)
         assert world.reserved("data") is None
-        world.says(WELL, "pv-1")
+        world.observe(WELL, "pv-1")
         await process.run()
         assert world.reserved("data") == "pv-1"
 
 
 async def test_a_pod_gets_the_volume_whose_driver_answers_again() -> None:
     world = ward(1)
-    world.says(HealthState.UNKNOWN, "pv-1")
+    world.observe(HealthState.UNKNOWN, "pv-1")
     world.put(claim_object("data"), pod_object("web", ["data"]))
     async with world.process() as process:
         await process.run(200)
         assert world.reserved("data") is None
-        world.says(WELL, "pv-1")
+        world.observe(WELL, "pv-1")
         await process.run()
         assert world.reserved("data") == "pv-1"
 
@@ -284,10 +284,10 @@ async def test_a_pod_gets_the_volume_whose_driver_answers_again() -> None:
 async def test_a_dry_run_writes_nothing() -> None:
     world = ward()
     async with world.process(dry_run=True) as process:
-        world.says(LOST, "pv-1")
+        world.observe(LOST, "pv-1")
         await process.run()
     assert world.server.writes == []
-    assert process.sink.told("PersistentVolume", "pv-1") == ["VolumeConditionAbnormal", "Quarantined"]
+    assert process.sink.reasons_of("PersistentVolume", "pv-1") == ["VolumeConditionAbnormal", "Quarantined"]
 
 
 @pytest.mark.parametrize(
@@ -297,7 +297,7 @@ async def test_what_the_api_server_does_not_accept_is_told_and_tried_ever_more_s
     world = ward()
     world.server.refuse_next += [("PATCH", failure(status, reason))] * 1000
     async with world.process() as process:
-        world.says(LOST, "pv-1")
+        world.observe(LOST, "pv-1")
         await process.run(6)
         tries = 1000 - len(world.server.refuse_next)
         assert 3 < tries < 10
@@ -313,6 +313,6 @@ async def test_a_volume_that_changes_all_the_time_is_not_asked_about_all_the_tim
     world = ward()
     world.server.refuse_next += [("PATCH", failure(409, "Conflict"))] * 1000
     async with world.process() as process:
-        world.says(LOST, "pv-1")
+        world.observe(LOST, "pv-1")
         await process.run(60)
         assert 1000 - len(world.server.refuse_next) < 15

@@ -58,7 +58,7 @@ async def test_two_thousand_volumes_become_unhealthy_at_once() -> None:
     async with world.process() as process:
         process.sink.forward = recorder
         sending = asyncio.create_task(recorder.run())
-        world.says(HealthState.DATA_LOSS, *(f"pv-{n}" for n in range(BOUND)), *(f"free-{n}" for n in range(FREE)))
+        world.observe(HealthState.DATA_LOSS, *(f"pv-{n}" for n in range(BOUND)), *(f"free-{n}" for n in range(FREE)))
         for second in range(0, 125, 5):
             assert len(world.server.writes) <= WRITES_AT_ONCE + second * WRITES_PER_SECOND + 1
             assert server.about.total() <= BURST + second * QPS + 1

@@ -22,7 +22,7 @@ async def test_what_a_claim_says_of_its_bound_volume_costs_no_write() -> None:
     world = World(Mode.PREBIND, quarantine=True)
     world.put(volume_object("pv-1"), claim_object("data"), pod_object("web", ["data"], node="node-a1"))
     bind(world, "data", "pv-1")
-    world.says(HealthState.HEALTHY, "pv-1")
+    world.observe(HealthState.HEALTHY, "pv-1")
     async with world.process() as process:
         for minute in range(5):
             report = {"state": "unhealthy", "node": "n1", "lastChecked": f"2026-01-01T00:0{minute}:00Z"}
@@ -60,7 +60,7 @@ def published(state: str) -> dict[str, str]:
 
 
 async def test_an_agent_publishes_and_the_controller_reacts() -> None:
-    world = World(Mode.PREBIND, quarantine=True, asked=frozenset())
+    world = World(Mode.PREBIND, quarantine=True, drivers=frozenset())
     world.put(volume_object("pv-1"), volume_object("pv-2"), claim_object("data"), pod_object("web", ["data"]))
     async with world.process() as process:
         await process.run()
@@ -73,13 +73,13 @@ async def test_an_agent_publishes_and_the_controller_reacts() -> None:
         annotate(world, PV, "pv-1", published("Healthy"))
         await process.run()
         assert "claimRef" not in world.volume("pv-1")["spec"]
-    reasons = process.sink.told("PersistentVolume", "pv-1")
+    reasons = process.sink.reasons_of("PersistentVolume", "pv-1")
     # The agent tells of the change itself.
     assert reasons == ["Quarantined", "QuarantineReleased"]
 
 
-async def test_who_minds_only_asked_drivers_leaves_other_volumes_alone() -> None:
-    world = World(Mode.PREBIND, quarantine=True, asked=frozenset(), only_asked=True)
+async def test_who_minds_only_configured_drivers_leaves_other_volumes_alone() -> None:
+    world = World(Mode.PREBIND, quarantine=True, drivers=frozenset(), only_asked=True)
     world.put(volume_object("pv-1", annotations=published("DataLoss")))
     async with world.process() as process:
         await process.run()

@@ -81,7 +81,7 @@ async def test_a_claim_named_like_a_placeholder_frees_no_volume_from_quarantine(
     world = World(Mode.PREBIND, quarantine=True)
     world.put(volume_object("pv-1"))
     async with world.process() as process:
-        world.says(HealthState.DATA_LOSS, "pv-1")
+        world.observe(HealthState.DATA_LOSS, "pv-1")
         await process.run()
         assert holder(world, "pv-1") == "pvc-prebinder-system/quarantine-pv-1"
         world.put(claim_object("quarantine-pv-1", namespace=EVIL))

@@ -41,7 +41,7 @@ class Desk:
         for number in (1, 2):
             self.store.volumes.upsert(volume(f"pv-{number}", zone="a"))
 
-    def ask(self, name: str) -> "asyncio.Task[Decision | None]":
+    def decide(self, name: str) -> "asyncio.Task[Decision | None]":
         return asyncio.create_task(self.planner.decide(f"default/{name}"))
 
 
@@ -58,7 +58,7 @@ def chosen(decision: Decision | None) -> str:
 
 
 async def test_pods_that_come_together_are_planned_together(desk: Desk) -> None:
-    tasks = [desk.ask("red"), desk.ask("blue")]
+    tasks = [desk.decide("red"), desk.decide("blue")]
     await settle()
     assert not any(task.done() for task in tasks)
     await desk.clock.advance(2 * QUIET)
@@ -66,24 +66,24 @@ async def test_pods_that_come_together_are_planned_together(desk: Desk) -> None:
 
 
 async def test_a_pass_begins_at_the_latest_after_its_time(desk: Desk) -> None:
-    first = desk.ask("red")
+    first = desk.decide("red")
     for number in range(round(LONGEST / QUIET) + 1):
         desk.store.claims.upsert(claim(f"c{number}"))
         desk.store.pods.upsert(pod(f"p{number}", claims=[f"c{number}"]))
-        task = desk.ask(f"p{number}")
+        task = desk.decide(f"p{number}")
         await desk.clock.advance(QUIET)
     assert first.done()
     task.cancel()
 
 
 async def test_a_pod_alone_does_not_wait_for_others(desk: Desk) -> None:
-    task = desk.ask("red")
+    task = desk.decide("red")
     await desk.clock.advance(SHORTEST)
     assert task.done()
 
 
 async def test_a_decision_stands_while_the_pod_its_promise_and_its_volumes_do(desk: Desk) -> None:
-    red, blue = desk.ask("red"), desk.ask("blue")
+    red, blue = desk.decide("red"), desk.decide("blue")
     await desk.clock.advance(1)
     decisions = {name: task.result() for name, task in (("red", red), ("blue", blue))}
     first, second = (decision for decision in decisions.values() if isinstance(decision, Reserve))
@@ -100,7 +100,7 @@ async def test_a_decision_stands_while_the_pod_its_promise_and_its_volumes_do(de
     "after", [None, pod("red", claims=["red"], uid="another"), pod("red", claims=["red"], node="node-1")]
 )
 async def test_a_decision_does_not_outlive_the_pod_it_was_made_for(desk: Desk, after: Pod | None) -> None:
-    red = desk.ask("red")
+    red = desk.decide("red")
     await desk.clock.advance(1)
     decision = red.result()
     assert isinstance(decision, Reserve)
@@ -112,15 +112,15 @@ async def test_a_decision_does_not_outlive_the_pod_it_was_made_for(desk: Desk, a
 
 
 async def test_what_was_promised_is_not_promised_again_before_the_watch_shows_it(desk: Desk) -> None:
-    red = desk.ask("red")
+    red = desk.decide("red")
     await desk.clock.advance(1)
-    blue = desk.ask("blue")
+    blue = desk.decide("blue")
     await desk.clock.advance(1)
     assert chosen(red.result()) != chosen(blue.result())
 
 
 async def test_a_withdrawn_promise_is_free_for_others(desk: Desk) -> None:
-    red = desk.ask("red")
+    red = desk.decide("red")
     await desk.clock.advance(1)
     decision = red.result()
     assert isinstance(decision, Reserve)
@@ -129,13 +129,13 @@ async def test_a_withdrawn_promise_is_free_for_others(desk: Desk) -> None:
 
 
 async def test_a_pod_that_is_gone_gets_no_decision(desk: Desk) -> None:
-    gone = desk.ask("nobody")
+    gone = desk.decide("nobody")
     await desk.clock.advance(1)
     assert gone.result() is None
 
 
 async def test_a_hold_ends_when_the_volume_speaks_for_itself_and_then_for_nobody(desk: Desk) -> None:
-    red = desk.ask("red")
+    red = desk.decide("red")
     await desk.clock.advance(1)
     name = chosen(red.result())
     annotations = reservation("red", reserved_for_uid="uid-default-red")
@@ -161,14 +161,14 @@ async def test_a_pass_that_fails_for_all_is_tried_for_each() -> None:
 
 
 class Held:
-    """Works nothing out before it is let to; `asked` counts what it was given."""
+    """Works nothing out before it is let to; `started` counts what it was given."""
 
     def __init__(self) -> None:
         self.let = asyncio.Event()
-        self.asked = 0
+        self.started = 0
 
     async def __call__(self, work: Callable[[], T], /) -> T:
-        self.asked += 1
+        self.started += 1
         await self.let.wait()
         return work()
 
@@ -183,15 +183,15 @@ async def held() -> AsyncIterator[tuple[Desk, Held]]:
 
 async def test_passes_do_not_overlap_and_each_sees_what_the_one_before_promised(held: tuple[Desk, Held]) -> None:
     desk, aside = held
-    red = desk.ask("red")
+    red = desk.decide("red")
     await desk.clock.advance(1)
-    blue = desk.ask("blue")
+    blue = desk.decide("blue")
     await desk.clock.advance(1)
-    assert aside.asked == 1
+    assert aside.started == 1
     assert not red.done()
     aside.let.set()
     await desk.clock.advance(1)
-    assert aside.asked == 2
+    assert aside.started == 2
     assert {chosen(red.result()), chosen(blue.result())} == {"pv-1", "pv-2"}
 
 
@@ -202,7 +202,7 @@ async def test_a_pod_that_changes_while_it_is_planned_is_promised_nothing(
     held: tuple[Desk, Held], after: Pod | None
 ) -> None:
     desk, aside = held
-    red = desk.ask("red")
+    red = desk.decide("red")
     await desk.clock.advance(1)
     if after is None:
         desk.store.pods.delete("default/red")
@@ -233,8 +233,8 @@ async def test_so_many_claims_are_planned_in_a_pass_and_the_rest_in_the_next() -
     names = [f"c{number}" for number in range(MOST_CLAIMS_OF_A_PASS - 1)]
     desk.store.pods.upsert(pod("crowd", claims=names))
     with desk.planner.following():
-        tasks = [desk.ask(name) for name in ("red", "crowd", "blue")]
+        tasks = [desk.decide(name) for name in ("red", "crowd", "blue")]
         await desk.clock.advance(LONGEST)
-        assert aside.asked == 2
+        assert aside.started == 2
         await desk.clock.advance(1)
     assert all(task.done() for task in tasks)

@@ -20,7 +20,7 @@ async def test_two_pods_racing_for_the_last_volume() -> None:
     held = {name for name in ("red", "blue") if world.reserved(name)}
     assert len(held) == 1
     (loser,) = {"red", "blue"} - held
-    assert process.sink.told("Pod", loser) == ["StaticOnlyNoMatch"]
+    assert process.sink.reasons_of("Pod", loser) == ["StaticOnlyNoMatch"]
     assert process.metrics.counted["failed", "fast", Reason.NO_VOLUME_FITS] >= 1
 
 
@@ -136,8 +136,8 @@ async def test_the_same_refusal_is_told_once() -> None:
     world.put(volume_object("pv-1", "1Gi"), claim_object("data"), pod_object("web", ["data"]))
     async with world.process() as process:
         await process.run(3600)
-    assert process.sink.told("Pod", "web") == ["StaticOnlyNoMatch"]
-    assert process.sink.told("PersistentVolumeClaim", "data") == ["StaticOnlyNoMatch"]
+    assert process.sink.reasons_of("Pod", "web") == ["StaticOnlyNoMatch"]
+    assert process.sink.reasons_of("PersistentVolumeClaim", "data") == ["StaticOnlyNoMatch"]
     assert world.server.writes == []
     assert process.connection.requests == 0
 
@@ -208,7 +208,7 @@ async def test_an_unhealthy_volume_is_passed_over_for_a_larger_one(unhealthy: He
     async with world.process() as process:
         await process.run()
     assert world.reserved("data") == "pv-2"
-    assert world.doctor.asked == ["handle-pv-1", "handle-pv-2"]
+    assert world.doctor.probed == ["handle-pv-1", "handle-pv-2"]
 
 
 async def test_a_driver_that_hangs_holds_up_only_its_own_pods() -> None:
@@ -253,13 +253,13 @@ async def test_a_gated_pod_whose_bound_claim_is_lost_is_told_and_kept_until_the_
     world.put(pod_object("web", ["log", "data"], gated=gated))
     async with world.process() as process:
         await process.run(120)
-        assert process.sink.told("Pod", "web") == reasons
+        assert process.sink.reasons_of("Pod", "web") == reasons
         assert ("schedulingGates" in world.server.get("pods", "default/web")["spec"]) == gated
         back = {"phase": "Bound"}
         world.server.change("persistentvolumeclaims", "default/data", lambda document: document["status"].update(back))
         await process.run(1)
     assert not world.server.get("pods", "default/web")["spec"].get("schedulingGates")
-    assert process.sink.told("Pod", "web") == reasons
+    assert process.sink.reasons_of("Pod", "web") == reasons
 
 
 async def test_a_claim_that_is_lost_before_the_watch_shows_it_is_told_too() -> None:
@@ -273,5 +273,5 @@ async def test_a_claim_that_is_lost_before_the_watch_shows_it_is_told_too() -> N
         world.server.lagging = False
         world.put(pod_object("web", ["data"], gated=True))
         await process.run(10)
-    assert process.sink.told("Pod", "web") == ["ClaimLost"]
+    assert process.sink.reasons_of("Pod", "web") == ["ClaimLost"]
     assert world.server.get("pods", "default/web")["spec"]["schedulingGates"]

@@ -11,11 +11,11 @@ from tests.builders import EPOCH, volume
 PREFIX = "scheduler.cloud.example/"
 
 
-def found(state: HealthState, reason: str = "Gone") -> Finding:
+def finding_of(state: HealthState, reason: str = "Gone") -> Finding:
     return Finding(state, reason, "", "ControllerGetVolume", EPOCH)
 
 
-DATA_LOSS, HEALTHY = found(HealthState.DATA_LOSS), found(HealthState.HEALTHY)
+DATA_LOSS, HEALTHY = finding_of(HealthState.DATA_LOSS), finding_of(HealthState.HEALTHY)
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,9 @@ DATA_LOSS, HEALTHY = found(HealthState.DATA_LOSS), found(HealthState.HEALTHY)
         pytest.param(None, None, False, id="nothing found"),
         pytest.param(None, DATA_LOSS, True, id="becomes unhealthy"),
         pytest.param("DataLoss", DATA_LOSS, False, id="said already"),
-        pytest.param("DataLoss", found(HealthState.DATA_LOSS, "Other"), False, id="another reason for the same state"),
+        pytest.param(
+            "DataLoss", finding_of(HealthState.DATA_LOSS, "Other"), False, id="another reason, the same state"
+        ),
         pytest.param("Degraded", DATA_LOSS, True, id="gets worse"),
         pytest.param("DataLoss", HEALTHY, True, id="recovers"),
         pytest.param("DataLoss", None, False, id="unhealthy, nothing found since"),

@@ -37,7 +37,7 @@ def by(report: SweepReport, lease: str = "ns/lease") -> PublishedSweep:
     return PublishedSweep(report, lease)
 
 
-def said(subject: Volume, *sweeps: PublishedSweep, now: datetime = NOW) -> tuple[str, str] | None:
+def published(subject: Volume, *sweeps: PublishedSweep, now: datetime = NOW) -> tuple[str, str] | None:
     swept = swept_health(subject, sweeps, OURS, now)
     return None if swept is None else (str(swept.finding.state), swept.finding.reason)
 
@@ -78,7 +78,7 @@ HEALTHY = ("Healthy", "Probed")
     ],
 )
 def test_what_a_sweep_says(subject: Volume, report: SweepReport, expected: tuple[str, str] | None) -> None:
-    assert said(subject, by(report)) == expected
+    assert published(subject, by(report)) == expected
 
 
 @pytest.mark.parametrize(
@@ -91,12 +91,12 @@ def test_what_a_sweep_says(subject: Volume, report: SweepReport, expected: tuple
     ],
 )
 def test_a_sweep_counts_until_the_next_but_one_is_due(later: timedelta, expected: tuple[str, str]) -> None:
-    assert said(SWEPT, by(REPORT), now=NOW + later) == expected
+    assert published(SWEPT, by(REPORT), now=NOW + later) == expected
 
 
 def test_sweeps_that_take_long_count_longer() -> None:
     slow = replace(REPORT, began=REPORT.ended - timedelta(minutes=10))
-    assert said(replace_version(1), by(slow), now=NOW + timedelta(minutes=20)) == HEALTHY
+    assert published(replace_version(1), by(slow), now=NOW + timedelta(minutes=20)) == HEALTHY
 
 
 def replace_version(version: int) -> Volume:
@@ -112,10 +112,10 @@ def test_of_several_who_sweep_the_latest_is_named_and_each_must_agree() -> None:
         f"CSI driver {DRIVER}, as reported on Lease other/lease",
     )
     doubting = replace(REPORT, exceptions=frozenset({"handle-pv-1"}))
-    assert said(SWEPT, by(doubting), by(later)) == ("Unknown", "Unconfirmed")
+    assert published(SWEPT, by(doubting), by(later)) == ("Unknown", "Unconfirmed")
     outdated = replace(doubting, began=NOW - timedelta(hours=1), ended=NOW - timedelta(hours=1))
-    assert said(SWEPT, by(outdated), by(later)) == HEALTHY
-    assert said(SWEPT) is None
+    assert published(SWEPT, by(outdated), by(later)) == HEALTHY
+    assert published(SWEPT) is None
 
 
 handles = st.sampled_from([f"handle-{number}" for number in range(4)])
@@ -183,4 +183,4 @@ def test_one_bad_report_hides_no_other() -> None:
     text = json.dumps([{**GOOD, "began": "no"}, GOOD, {**GOOD, "began": "0001-01-01T00:00:00Z", "more": 1}])
     read = published_sweeps(text, "ns/lease")
     assert [sweep.report.driver for sweep in read] == [DRIVER, DRIVER]
-    assert said(SWEPT, *read) is not None
+    assert published(SWEPT, *read) is not None

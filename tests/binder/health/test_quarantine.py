@@ -17,12 +17,12 @@ MOVED = volume(annotations=MARKED, claim=ClaimReference("an-older-namespace", "q
 RESERVED = volume(annotations={f"{PREFIX}reserved-for": "default/data"})
 
 
-def found(state: HealthState) -> Finding:
+def finding_of(state: HealthState) -> Finding:
     return Finding(state, "Gone", "", "ControllerGetVolume", EPOCH)
 
 
-INACCESSIBLE, DATA_LOSS = found(HealthState.INACCESSIBLE), found(HealthState.DATA_LOSS)
-DEGRADED, HEALTHY = found(HealthState.DEGRADED), found(HealthState.HEALTHY)
+INACCESSIBLE, DATA_LOSS = finding_of(HealthState.INACCESSIBLE), finding_of(HealthState.DATA_LOSS)
+DEGRADED, HEALTHY = finding_of(HealthState.DEGRADED), finding_of(HealthState.HEALTHY)
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ def match(wanted: Claim, volumes: Sequence[Volume], classes: dict[str, StorageCl
     return match_as_controller(wanted, classes, {volume.name: volume for volume in volumes})
 
 
-def told(result: Match, volumes: Sequence[Volume]) -> tuple[str | None, dict[str, Reason]]:
+def outcome(result: Match, volumes: Sequence[Volume]) -> tuple[str | None, dict[str, Reason]]:
     return result.volume.name if result.volume else None, {
         volume.name: reason for volume, reason in result.refusals(volumes)
     }
@@ -90,7 +90,7 @@ CHOICES = [
 @pytest.mark.parametrize(("volumes", "chosen", "refused"), CHOICES)
 def test_chooses(volumes: list[Volume], chosen: str | None, refused: dict[str, Reason]) -> None:
     result = match(claim(), volumes)
-    assert told(result, volumes) == (chosen, refused)
+    assert outcome(result, volumes) == (chosen, refused)
     assert result.binding_mode == "Immediate"
     assert (result.reason is None) == (chosen is not None)
 
@@ -99,8 +99,8 @@ def test_a_claim_that_waits_gets_only_what_is_reserved_for_it() -> None:
     free, mine = volume("a"), volume("b", claim=MINE, access_modes=[RWO, ROX])
     waiting = match(claim(), [free], LATER)
     assert (waiting.reason, waiting.binding_mode) == (Reason.WAIT_FOR_FIRST_CONSUMER, "WaitForFirstConsumer")
-    assert told(waiting, [free]) == (None, {"a": Reason.DELAYED_BINDING})
-    assert told(match(claim(), [free, mine], LATER), [free, mine]) == ("b", {"a": Reason.DELAYED_BINDING})
+    assert outcome(waiting, [free]) == (None, {"a": Reason.DELAYED_BINDING})
+    assert outcome(match(claim(), [free, mine], LATER), [free, mine]) == ("b", {"a": Reason.DELAYED_BINDING})
 
 
 def test_nothing_fits_and_a_provisioner_makes_one() -> None:
@@ -111,7 +111,7 @@ def test_nothing_fits_and_a_provisioner_makes_one() -> None:
 
 def test_a_class_without_binding_mode_is_an_error_for_the_claim() -> None:
     result = match(claim(), [volume("a", claim=MINE)], {"fast": storage_class(binding_mode=None)})
-    assert told(result, [volume("a")]) == (None, {"a": Reason.BINDING_MODE_MISSING})
+    assert outcome(result, [volume("a")]) == (None, {"a": Reason.BINDING_MODE_MISSING})
     assert (result.reason, result.binding_mode) == (Reason.BINDING_MODE_MISSING, None)
 
 
@@ -119,7 +119,7 @@ def test_a_selector_that_cannot_be_parsed_gets_nothing() -> None:
     wanted = claim(selector=LabelSelector((), (Requirement("disk", "Near", ("ssd",)),)))
     for classes in (NOW, LATER, {"fast": storage_class(provisioner="disk.csi.example")}):
         result = match(wanted, [volume("a", claim=MINE)], classes)
-        assert told(result, [volume("a")]) == (None, {"a": Reason.SELECTOR_MISMATCH})
+        assert outcome(result, [volume("a")]) == (None, {"a": Reason.SELECTOR_MISMATCH})
         assert result.reason == Reason.SELECTOR_MISMATCH
 
 
@@ -128,7 +128,7 @@ DEFAULT = {"std": storage_class("std", is_default=True)}
 
 def test_a_claim_without_class_is_tried_on_volumes_without_class_first() -> None:
     plain, classy = volume("a", storage_class=None), volume("b", storage_class="std")
-    assert told(match(claim(storage_class=None), [plain, classy], DEFAULT), [classy]) == (
+    assert outcome(match(claim(storage_class=None), [plain, classy], DEFAULT), [classy]) == (
         "a",
         {"b": Reason.CLASS_MISMATCH},
     )
@@ -138,21 +138,21 @@ def test_then_the_default_class_is_written_and_all_starts_over() -> None:
     classy, mine = volume("b", storage_class="std"), volume("c", storage_class="x", claim=MINE, access_modes=[RWO, ROX])
     waiting = match(claim(storage_class=None), [classy], DEFAULT)
     assert (waiting.claim.storage_class, waiting.binding_mode) == ("std", "WaitForFirstConsumer")
-    assert told(waiting, [classy]) == (None, {"b": Reason.DELAYED_BINDING})
-    assert told(match(claim(storage_class=None), [classy, mine], DEFAULT), [classy])[0] == "c"
+    assert outcome(waiting, [classy]) == (None, {"b": Reason.DELAYED_BINDING})
+    assert outcome(match(claim(storage_class=None), [classy, mine], DEFAULT), [classy])[0] == "c"
     opted_out = match(claim(storage_class=""), [classy], DEFAULT)
-    assert told(opted_out, [classy]) == (None, {"b": Reason.CLASS_MISMATCH})
+    assert outcome(opted_out, [classy]) == (None, {"b": Reason.CLASS_MISMATCH})
 
 
 def test_a_volume_asked_for_by_name() -> None:
     volumes = [volume("a"), volume("b", phase="Released")]
-    assert told(match(claim(volume_name="b"), volumes), volumes) == ("b", {"a": Reason.OTHER_VOLUME_REQUESTED})
+    assert outcome(match(claim(volume_name="b"), volumes), volumes) == ("b", {"a": Reason.OTHER_VOLUME_REQUESTED})
     small = match(claim(volume_name="b", size="20Gi"), volumes)
     assert small.reason == Reason.REQUESTED_VOLUME_MISMATCH
-    assert told(small, volumes) == (None, {"a": Reason.OTHER_VOLUME_REQUESTED, "b": Reason.TOO_SMALL})
+    assert outcome(small, volumes) == (None, {"a": Reason.OTHER_VOLUME_REQUESTED, "b": Reason.TOO_SMALL})
     missing = match(claim(volume_name="z"), volumes)
     assert missing.reason == Reason.REQUESTED_VOLUME_MISSING
-    assert told(missing, volumes)[0] is None
+    assert outcome(missing, volumes)[0] is None
 
 
 BOUND = {BIND_COMPLETED: "yes"}
@@ -167,5 +167,5 @@ BINDS = [
 @pytest.mark.parametrize(("there", "bound_to"), BINDS)
 def test_a_claim_whose_bind_was_completed(there: Volume, bound_to: str | None) -> None:
     result = match(claim(volume_name="a", annotations=BOUND), [there, volume("z")])
-    assert told(result, [there, volume("z")]) == (bound_to, {})
+    assert outcome(result, [there, volume("z")]) == (bound_to, {})
     assert result.reason == (None if bound_to else Reason.CLAIM_LOST)

@@ -23,7 +23,7 @@ def match(wanted: Claim, volumes: Sequence[Volume], taken: Mapping[str, str] | N
     return match_as_scheduler(wanted, NODE, CLASSES, by_name(volumes), taken)
 
 
-def told(result: Match, volumes: Sequence[Volume]) -> tuple[str | None, dict[str, Reason]]:
+def outcome(result: Match, volumes: Sequence[Volume]) -> tuple[str | None, dict[str, Reason]]:
     return result.volume.name if result.volume else None, {
         volume.name: reason for volume, reason in result.refusals(volumes)
     }
@@ -75,7 +75,7 @@ CHOICES = [
 @pytest.mark.parametrize(("volumes", "chosen", "refused"), CHOICES)
 def test_chooses(volumes: list[Volume], chosen: str | None, refused: dict[str, Reason]) -> None:
     result = match(claim(), volumes)
-    assert told(result, volumes) == (chosen, refused)
+    assert outcome(result, volumes) == (chosen, refused)
     assert (result.binding_mode, result.node) == ("WaitForFirstConsumer", NODE)
     assert result.reason == (None if chosen else Reason.NO_VOLUME_FITS)
 
@@ -83,21 +83,21 @@ def test_chooses(volumes: list[Volume], chosen: str | None, refused: dict[str, R
 def test_the_scheduler_knows_no_default_class() -> None:
     classes = {"std": storage_class("std", is_default=True)}
     result = match_as_scheduler(claim(storage_class=None), NODE, classes, by_name([volume("a", storage_class="std")]))
-    assert told(result, [volume("a", storage_class="std")]) == (None, {"a": Reason.CLASS_MISMATCH})
+    assert outcome(result, [volume("a", storage_class="std")]) == (None, {"a": Reason.CLASS_MISMATCH})
 
 
 def test_claims_that_are_not_matched_at_all() -> None:
     volumes = [volume("a")]
     bound = match(claim(volume_name="a", annotations={BIND_COMPLETED: "yes"}), volumes)
-    assert told(bound, volumes) == ("a", {})
+    assert outcome(bound, volumes) == ("a", {})
     named = match(claim(volume_name="b"), volumes)
-    assert told(named, volumes) == (None, {"a": Reason.OTHER_VOLUME_REQUESTED})
+    assert outcome(named, volumes) == (None, {"a": Reason.OTHER_VOLUME_REQUESTED})
     ordered = match(claim(annotations={SELECTED_NODE: "n2"}), volumes)
-    assert told(ordered, volumes) == (None, {"a": Reason.PROVISIONING_CHOSEN})
+    assert outcome(ordered, volumes) == (None, {"a": Reason.PROVISIONING_CHOSEN})
     unparsable = match(claim(selector=LabelSelector((), (Requirement("x", "Near", ()),))), volumes)
-    assert told(unparsable, volumes) == (None, {"a": Reason.SELECTOR_MISMATCH})
+    assert outcome(unparsable, volumes) == (None, {"a": Reason.SELECTOR_MISMATCH})
     unset = match_as_scheduler(claim(), NODE, {"fast": storage_class(binding_mode=None)}, by_name(volumes))
-    assert told(unset, volumes) == (None, {"a": Reason.BINDING_MODE_MISSING})
+    assert outcome(unset, volumes) == (None, {"a": Reason.BINDING_MODE_MISSING})
 
 
 def chosen_for_pod(claims: Sequence[Claim], volumes: Sequence[Volume]) -> dict[str, str | None]:

@@ -50,16 +50,16 @@ def test_a_refusal_is_told_again_when_its_reasons_change_and_not_at_once() -> No
     for later, decision in ((0, refusal(1)), (1, refusal(2)), (1, refusal(1, Reason.UNHEALTHY)), (REPEAT, refusal(3))):
         clock.jump(later)
         announcer.refused(decision, (claim("data"),))
-    assert len(sink.told("Pod", "web")) == len(sink.told("PersistentVolumeClaim", "data")) == 1
+    assert len(sink.reasons_of("Pod", "web")) == len(sink.reasons_of("PersistentVolumeClaim", "data")) == 1
     announcer.refused(refusal(1, Reason.UNHEALTHY), (claim("data"),))
     assert (
-        sink.told("Pod", "web")
-        == sink.told("PersistentVolumeClaim", "data")
+        sink.reasons_of("Pod", "web")
+        == sink.reasons_of("PersistentVolumeClaim", "data")
         == ["StaticOnlyNoMatch", "StaticOnlyNoMatch"]
     )
     announcer.forget("default/web")
     announcer.refused(refusal(1, Reason.UNHEALTHY), ())
-    assert len(sink.told("Pod", "web")) == 3
+    assert len(sink.reasons_of("Pod", "web")) == 3
 
 
 def test_what_was_kept_back_is_not_told_when_nothing_changes_any_more() -> None:
@@ -69,7 +69,7 @@ def test_what_was_kept_back_is_not_told_when_nothing_changes_any_more() -> None:
     for later in (1, REPEAT, REPEAT):
         clock.jump(later)
         announcer.refused(refusal(1, Reason.UNHEALTHY), ())
-    assert sink.told("Pod", "web") == ["StaticOnlyNoMatch"]
+    assert sink.reasons_of("Pod", "web") == ["StaticOnlyNoMatch"]
 
 
 def test_two_root_reasons_do_not_alternate() -> None:
@@ -78,7 +78,7 @@ def test_two_root_reasons_do_not_alternate() -> None:
     for _ in range(3):
         announcer.refused(replace(refusal(1), reason=Reason.NO_JOINT_ASSIGNMENT), ())
         announcer.refused(refusal(1), ())
-    assert sink.told("Pod", "web") == ["NoJointAssignment", "StaticOnlyNoMatch"]
+    assert sink.reasons_of("Pod", "web") == ["NoJointAssignment", "StaticOnlyNoMatch"]
 
 
 def test_a_refusal_after_a_reservation_is_news() -> None:
@@ -87,7 +87,7 @@ def test_a_refusal_after_a_reservation_is_news() -> None:
     announcer.refused(refusal(1), ())
     announcer.reserved(reserve())
     announcer.refused(refusal(1), ())
-    assert sink.told("Pod", "web") == ["StaticOnlyNoMatch", "VolumeReserved", "StaticOnlyNoMatch"]
+    assert sink.reasons_of("Pod", "web") == ["StaticOnlyNoMatch", "VolumeReserved", "StaticOnlyNoMatch"]
 
 
 @pytest.mark.parametrize(

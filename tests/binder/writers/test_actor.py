@@ -95,7 +95,7 @@ async def test_losing_one_volume_takes_back_the_others_and_plans_again(mode: Mod
         assert world.volume(name)["spec"].get("claimRef") == (OTHER if name == "pv-3" else None)
     assert [world.reserved(f"data-{number}") for number in (1, 2, 3)] == [None, None, None]
     assert process.metrics.counted["conflicted", "persistentvolumes", ConflictKind.ALREADY_CLAIMED] == 1
-    assert process.sink.told("Pod", "web") == ["ReservationLost", "NoJointAssignment"]
+    assert process.sink.reasons_of("Pod", "web") == ["ReservationLost", "NoJointAssignment"]
 
 
 async def test_a_lost_volume_is_replaced_by_another_at_once() -> None:
@@ -125,7 +125,7 @@ async def test_a_change_that_does_not_concern_us_is_no_loss() -> None:
     assert world.volume("pv-2")["metadata"]["annotations"]["somebody.example/note"] == "hello"
     assert world.reserved("data-2") == "pv-2"
     assert process.metrics.counted["conflicted", "persistentvolumes", ConflictKind.RESOURCE_VERSION] == 1
-    assert process.sink.told("Pod", "web") == ["VolumeReserved"]
+    assert process.sink.reasons_of("Pod", "web") == ["VolumeReserved"]
 
 
 @pytest.mark.parametrize("mode", [Mode.ANNOTATE, Mode.PREBIND])

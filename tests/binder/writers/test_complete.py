@@ -69,7 +69,7 @@ async def test_the_objects_end_up_as_the_pv_controller_leaves_them() -> None:
     assert writes(world) == FOUR
     # The pod once, and the claim before its volume is committed and before a phase says Bound.
     assert process.connection.requests == 4 + 3
-    assert process.sink.told("Pod", "web") == ["VolumeBound"]
+    assert process.sink.reasons_of("Pod", "web") == ["VolumeBound"]
     assert process.metrics.counted["bound", "fast", "WaitForFirstConsumer"] == 1
 
 
@@ -117,7 +117,7 @@ async def test_the_pv_controller_doing_all_of_it_first_is_success(ending: str) -
         await process.run()
     assert world.claim("data")["spec"]["volumeName"] == "pv-1"
     assert world.claim("data")["status"]["phase"] == "Bound"
-    assert process.sink.told("Pod", "web") == ["VolumeBound"]
+    assert process.sink.reasons_of("Pod", "web") == ["VolumeBound"]
     assert world.violations() == []
 
 
@@ -148,7 +148,7 @@ async def test_a_name_that_is_immutable_already_is_a_loss() -> None:
     async with world.process() as process:
         await process.run()
     assert world.claim("data")["spec"]["volumeName"] == "pv-9"
-    assert process.sink.told("PersistentVolumeClaim", "data") == ["ReservationLost"]
+    assert process.sink.reasons_of("PersistentVolumeClaim", "data") == ["ReservationLost"]
     assert process.metrics.counted["conflicted", "persistentvolumeclaims", ConflictKind.ALREADY_CLAIMED] == 1
 
 

@@ -70,7 +70,7 @@ async def test_complete_does_what_is_left(world: World, left: list[str]) -> None
     assert world.annotations("persistentvolumes", "pv-1") == {}
     assert process.metrics.counted["attempted", "fast", "WaitForFirstConsumer", True] == 1
     assert process.metrics.counted["bound", "fast", "WaitForFirstConsumer"] == 1
-    assert process.sink.told("Pod", "web") == ["VolumeBound"]
+    assert process.sink.reasons_of("Pod", "web") == ["VolumeBound"]
 
 
 def second_volume() -> World:
@@ -135,9 +135,9 @@ async def test_an_unhealthy_volume_is_asked_about_told_and_left_to_kubernetes(
     async with world.process() as process:
         await process.run()
         assert writes(world) == []
-        assert world.doctor.asked[0] == "handle-pv-1"
+        assert world.doctor.probed[0] == "handle-pv-1"
         for kind, name in (("Pod", "web"), ("PersistentVolumeClaim", "data")):
-            assert process.sink.told(kind, name) == [reason]
+            assert process.sink.reasons_of(kind, name) == [reason]
         assert process.sink.events[0].note.startswith(f"Bind not finished: {reason}.")
         bind(world, "data", "pv-1")
         await process.run()
@@ -157,7 +157,7 @@ async def test_the_pv_controller_being_faster_is_success(ending: str) -> None:
     async with world.process() as process:
         await process.run()
     assert world.claim("data")["status"]["phase"] == "Bound"
-    assert process.sink.told("Pod", "web") == ["VolumeBound"]
+    assert process.sink.reasons_of("Pod", "web") == ["VolumeBound"]
     assert world.violations() == []
 
 

@@ -92,7 +92,7 @@ async def test_a_claim_that_gets_another_volume_meanwhile_leaves_nothing_on_ours
         await process.run()
     assert world.claim("data")["spec"]["volumeName"] == "pv-9"
     assert untouched(world, "pv-1")
-    assert process.sink.told("PersistentVolumeClaim", "data") == ["ReservationLost"]
+    assert process.sink.reasons_of("PersistentVolumeClaim", "data") == ["ReservationLost"]
     assert world.violations() == []
 
 
@@ -124,7 +124,7 @@ async def test_a_claim_of_a_gated_pod_that_changed_is_read_again_before_a_phase_
     async with world.process() as process:
         await process.run(1)
     assert "persistentvolumes/status" not in [f"{write.plural}/{write.subresource}" for write in world.server.writes]
-    assert process.sink.told("PersistentVolumeClaim", "data") == ["ReservationLost"]
+    assert process.sink.reasons_of("PersistentVolumeClaim", "data") == ["ReservationLost"]
 
 
 async def test_a_claim_of_a_gated_pod_that_is_gone_unseen_gets_no_volume() -> None:
@@ -208,25 +208,25 @@ async def test_a_policy_that_refuses_the_phase_ends_the_attempt_and_leaves_nothi
         await process.run(0.5)
     assert untouched(world, "pv-1")
     assert "volumeName" not in world.claim("data")["spec"]
-    assert "WriteRejected" in process.sink.told("Pod", "web")
+    assert "WriteRejected" in process.sink.reasons_of("Pod", "web")
 
 
 @pytest.mark.parametrize("mode", [Mode.ANNOTATE, *COMMITTING])
 async def test_the_bad_news_that_makes_a_write_fail_is_read(mode: Mode) -> None:
-    world = waiting(mode, "data", asked=frozenset())
+    world = waiting(mode, "data", drivers=frozenset())
     at_write(world, "pv-1", lambda: say(world, "pv-1", health="Inaccessible", health_reason="Gone"))
     async with world.process() as process:
         await process.run(30)
     assert world.server.writes == []
     assert "claimRef" not in world.volume("pv-1")["spec"]
-    assert process.sink.told("Pod", "web")[0] == "ReservationLost"
+    assert process.sink.reasons_of("Pod", "web")[0] == "ReservationLost"
 
 
 @pytest.mark.parametrize(("mode", "ending"), [(Mode.COMPLETE, "pv-1"), (Mode.COMPLETE, "pv-1/status")])
 async def test_bad_news_between_two_writes_of_a_bind_end_it(mode: Mode, ending: str) -> None:
     """By the driver itself, so that no write fails of it."""
     world = waiting(mode, "data")
-    at_write(world, ending, lambda: world.says(HealthState.INACCESSIBLE, "pv-1"))
+    at_write(world, ending, lambda: world.observe(HealthState.INACCESSIBLE, "pv-1"))
     async with world.process() as process:
         await process.run(30)
     assert "volumeName" not in world.claim("data")["spec"]
@@ -237,7 +237,7 @@ async def test_bad_news_between_two_writes_of_a_bind_end_it(mode: Mode, ending: 
 @pytest.mark.parametrize("mode", [Mode.ANNOTATE, *COMMITTING])
 async def test_bad_news_about_one_volume_keep_the_pod_from_all(mode: Mode) -> None:
     world = waiting(mode, "one", "two")
-    at_write(world, "pv-1", lambda: world.says(HealthState.DATA_LOSS, "pv-2"))
+    at_write(world, "pv-1", lambda: world.observe(HealthState.DATA_LOSS, "pv-2"))
     async with world.process() as process:
         await process.run(30)
     for name in ("pv-1", "pv-2"):
@@ -257,7 +257,7 @@ async def test_bad_news_while_a_decision_waits_for_its_turn() -> None:
         waiting.discard(request.path.rpartition("/")[2])
         if len(waiting) == 1:
             world.server.before_write = None
-            world.says(HealthState.INACCESSIBLE, *waiting)
+            world.observe(HealthState.INACCESSIBLE, *waiting)
 
     world.server.before_write = ten_have_begun
     async with world.process() as process:
@@ -273,11 +273,11 @@ async def test_a_begun_bind_of_a_volume_that_becomes_unhealthy_is_not_finished()
     reference = {"kind": "PersistentVolumeClaim", "namespace": "default", "name": "data"}
     reference["uid"] = world.claim("data")["metadata"]["uid"]
     world.server.change("persistentvolumes", "pv-1", lambda document: document["spec"].update(claimRef=reference))
-    at_write(world, "pv-1/status", lambda: world.says(HealthState.INACCESSIBLE, "pv-1"))
+    at_write(world, "pv-1/status", lambda: world.observe(HealthState.INACCESSIBLE, "pv-1"))
     async with world.process() as process:
         await process.run(30)
     assert "volumeName" not in world.claim("data")["spec"]
-    assert process.sink.told("Pod", "web")[-1] == "Unhealthy"
+    assert process.sink.reasons_of("Pod", "web")[-1] == "Unhealthy"
 
 
 @pytest.mark.parametrize("uid", ["", "uid-persistentvolumeclaims-default/data"])

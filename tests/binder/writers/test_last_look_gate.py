@@ -25,14 +25,14 @@ async def test_a_fresh_verdict_is_not_asked_for_again() -> None:
     assert await gate.ask(chosen, clock.now())
     assert not await gate.ask(chosen, clock.now() + timedelta(seconds=30))
     assert await gate.ask(chosen, clock.now() + timedelta(seconds=31))
-    assert doctor.asked == ["handle-pv-0", "handle-pv-1"] * 2
+    assert doctor.probed == ["handle-pv-0", "handle-pv-1"] * 2
     assert set(gate.verdicts) == {("disk.csi.example", "handle-pv-0"), ("disk.csi.example", "handle-pv-1")}
 
 
 async def test_volumes_without_a_driver_need_no_verdict() -> None:
     doctor = Doctor(FakeClock())
     assert not await HealthGate(doctor, timedelta(seconds=30)).ask(decision("local", "nfs"), FakeClock().now())
-    assert doctor.asked == []
+    assert doctor.probed == []
 
 
 async def test_news_about_a_volume_outdate_its_verdict() -> None:
@@ -44,7 +44,7 @@ async def test_news_about_a_volume_outdate_its_verdict() -> None:
     gate.outdated("disk.csi.example", "handle-pv-1")
     gate.outdated("disk.csi.example", "never-asked")
     assert await gate.ask(chosen, clock.now())
-    assert doctor.asked == ["handle-pv-0", "handle-pv-1", "handle-pv-1"]
+    assert doctor.probed == ["handle-pv-0", "handle-pv-1", "handle-pv-1"]
 
 
 async def test_a_clock_that_is_set_back_outdates_verdicts() -> None:

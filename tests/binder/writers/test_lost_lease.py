@@ -67,5 +67,5 @@ async def test_nothing_is_written_when_the_lease_is_lost_between_plan_and_write(
     with pytest.raises(LeadershipLost):
         async with process:
             await process.run(LONG)
-    assert doctor.asked, "it was not planned"
+    assert doctor.probed, "it was not planned"
     assert world.server.writes == []

@@ -164,10 +164,10 @@ async def test_without_the_right_to_patch_pods_people_are_told_once() -> None:
     async with world.process() as process:
         await process.run(3)
         assert gates_of(world) == [GATE]
-        assert process.sink.told("Pod", "web").count(GATE_KEPT) == 1
+        assert process.sink.reasons_of("Pod", "web").count(GATE_KEPT) == 1
         await process.run(120)
     assert not world.server.refuse_next
-    assert process.sink.told("Pod", "web").count(GATE_KEPT) == 1
+    assert process.sink.reasons_of("Pod", "web").count(GATE_KEPT) == 1
     assert gates_of(world) == []
 
 
@@ -180,7 +180,7 @@ async def test_a_gate_is_lifted_once_what_stood_in_the_way_is_gone(status: int, 
         await process.run(120)
     assert not world.server.refuse_next
     assert gates_of(world) == []
-    assert "WriteRejected" in process.sink.told("Pod", "web")
+    assert "WriteRejected" in process.sink.reasons_of("Pod", "web")
 
 
 async def test_a_dry_run_lifts_nothing() -> None:

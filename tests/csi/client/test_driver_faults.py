@@ -37,13 +37,13 @@ async def drivers(pair: tuple[DriverProcess, DriverProcess]) -> AsyncIterator[Dr
     await drivers.close()
 
 
-async def ask(drivers: Drivers, driver: str = A, handle: str = "v") -> Verdict:
+async def probe(drivers: Drivers, driver: str = A, handle: str = "v") -> Verdict:
     return await drivers.verdict(driver, handle, NOW)
 
 
 async def becomes(drivers: Drivers, state: HealthState) -> None:
     async def there() -> bool:
-        return (await ask(drivers)).state is state
+        return (await probe(drivers)).state is state
 
     await eventually(there, f"the volume is {state}")
 
@@ -58,11 +58,11 @@ def down(drivers: Drivers) -> Callable[[], Awaitable[bool]]:
 async def test_a_stopped_driver_is_unknown_while_another_answers(
     pair: tuple[DriverProcess, DriverProcess], drivers: Drivers
 ) -> None:
-    assert (await ask(drivers, A)).state is HealthState.HEALTHY
-    assert (await ask(drivers, B)).state is HealthState.HEALTHY
+    assert (await probe(drivers, A)).state is HealthState.HEALTHY
+    assert (await probe(drivers, B)).state is HealthState.HEALTHY
     await pair[0].send(signal.SIGSTOP)
-    stopped = asyncio.create_task(ask(drivers, A))
-    others = [await ask(drivers, B) for _ in range(20)]
+    stopped = asyncio.create_task(probe(drivers, A))
+    others = [await probe(drivers, B) for _ in range(20)]
     assert {verdict.state for verdict in others} == {HealthState.HEALTHY}
     assert not stopped.done(), "the other driver had to wait"
     assert ((await stopped).state, (await stopped).reason) == (HealthState.UNKNOWN, "DeadlineExceeded")
@@ -76,9 +76,9 @@ async def test_an_unhealthy_volume_does_not_recover_by_a_stopped_driver(
     pair: tuple[DriverProcess, DriverProcess], drivers: Drivers
 ) -> None:
     break_volume(pair[0].root, "v", VolumeFault.GONE)
-    assert (await ask(drivers)).unhealthy
+    assert (await probe(drivers)).unhealthy
     await pair[0].send(signal.SIGSTOP)
-    assert (await ask(drivers)).unhealthy, "a failed call is no recovery"
+    assert (await probe(drivers)).unhealthy, "a failed call is no recovery"
     record = drivers.state(A, "v")
     assert record is not None
     assert record.state is HealthState.UNKNOWN
@@ -86,9 +86,9 @@ async def test_an_unhealthy_volume_does_not_recover_by_a_stopped_driver(
 
 
 async def test_a_killed_driver_recovers_by_itself(pair: tuple[DriverProcess, DriverProcess], drivers: Drivers) -> None:
-    assert (await ask(drivers)).state is HealthState.HEALTHY
+    assert (await probe(drivers)).state is HealthState.HEALTHY
     await pair[0].send(signal.SIGKILL)
-    assert (await ask(drivers)).state is HealthState.UNKNOWN
+    assert (await probe(drivers)).state is HealthState.UNKNOWN
     await eventually(down(drivers), "the killed driver is seen to be down")
     back: list[str] = []
     drivers.answering.append(back.append)
@@ -103,20 +103,20 @@ async def test_a_volume_becomes_unhealthy_and_recovers(
     pair: tuple[DriverProcess, DriverProcess], drivers: Drivers, fault: VolumeFault
 ) -> None:
     break_volume(pair[0].root, "v", fault)
-    verdict = await ask(drivers)
+    verdict = await probe(drivers)
     assert verdict.unhealthy
     assert str(pair[0].root / "volumes" / "v") in verdict.message
     make_well(pair[0].root, "v")
-    assert (await ask(drivers)).state is HealthState.HEALTHY
+    assert (await probe(drivers)).state is HealthState.HEALTHY
 
 
 async def test_a_deleted_volume_is_inaccessible(pair: tuple[DriverProcess, DriverProcess], drivers: Drivers) -> None:
     delete_volume(pair[0].root, "v")
-    verdict = await ask(drivers)
+    verdict = await probe(drivers)
     assert (verdict.state, verdict.reason) == (HealthState.INACCESSIBLE, "VolumeNotFound")
 
 
 async def test_the_driver_says_where_a_volume_is(pair: tuple[DriverProcess, DriverProcess], drivers: Drivers) -> None:
     create_volume(pair[1].root, "anywhere", 1024)
-    assert (await ask(drivers, A)).topology == (Segment(((ZONE, "c"),)),)
-    assert (await ask(drivers, B, "anywhere")).topology == ()
+    assert (await probe(drivers, A)).topology == (Segment(((ZONE, "c"),)),)
+    assert (await probe(drivers, B, "anywhere")).topology == ()

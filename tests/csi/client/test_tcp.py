@@ -39,7 +39,7 @@ class Site:
     def endpoint(self, files: TlsFiles | None, server_name: str = SERVED) -> Endpoint:
         return Endpoint(NAME, "", f"127.0.0.1:{self.port}", server_name, files)
 
-    async def ask(self, drivers: Drivers) -> Verdict:
+    async def probe(self, drivers: Drivers) -> Verdict:
         return await drivers.verdict(NAME, "v", timedelta(0))
 
 
@@ -49,7 +49,7 @@ def authority(directory: Path) -> Authority:
 
 
 @asynccontextmanager
-async def asking(endpoint: Endpoint) -> AsyncIterator[Drivers]:
+async def connected(endpoint: Endpoint) -> AsyncIterator[Drivers]:
     drivers = Drivers([endpoint], SystemClock(), Recorder(), Limits(deadline=5))
     yield drivers
     await drivers.close()
@@ -69,8 +69,8 @@ async def site(tmp_path: Path) -> AsyncIterator[Site]:
 
 
 async def test_with_the_right_certificates_the_driver_answers(site: Site) -> None:
-    async with asking(site.endpoint(site.files())) as drivers:
-        assert (await site.ask(drivers)).state is HealthState.HEALTHY
+    async with connected(site.endpoint(site.files())) as drivers:
+        assert (await site.probe(drivers)).state is HealthState.HEALTHY
 
 
 async def test_whom_we_do_not_trust_is_told_nothing(site: Site) -> None:
@@ -81,8 +81,8 @@ async def test_whom_we_do_not_trust_is_told_nothing(site: Site) -> None:
         "no certificates": site.endpoint(None),
     }
     for why, endpoint in refused.items():
-        async with asking(endpoint) as drivers:
-            verdict = await site.ask(drivers)
+        async with connected(endpoint) as drivers:
+            verdict = await site.probe(drivers)
             assert (verdict.state, verdict.reason) == (HealthState.UNKNOWN, "Unavailable"), why
             assert drivers.endpoints_up() == {NAME: False}
             assert ("tcp without TLS is refused" in verdict.message) is (endpoint.tls is None)
@@ -92,16 +92,16 @@ async def test_whom_we_do_not_trust_is_told_nothing(site: Site) -> None:
 async def test_a_client_without_certificate_is_refused(site: Site, tmp_path: Path) -> None:
     empty = tmp_path / "empty.pem"
     empty.touch()
-    async with asking(site.endpoint(TlsFiles(str(site.authority.certificate), str(empty), str(empty)))) as drivers:
-        assert (await site.ask(drivers)).state is HealthState.UNKNOWN
+    async with connected(site.endpoint(TlsFiles(str(site.authority.certificate), str(empty), str(empty)))) as drivers:
+        assert (await site.probe(drivers)).state is HealthState.UNKNOWN
     assert site.driver.calls == []
 
 
 async def test_new_certificates_are_used_without_a_restart(site: Site, tmp_path: Path) -> None:
     """From missing to wrong to right files, as a Secret that is mounted late and corrected."""
     own = KeyPair(tmp_path / "tls.crt", tmp_path / "tls.key")
-    async with asking(site.endpoint(site.files(own))) as drivers:
-        missing = await site.ask(drivers)
+    async with connected(site.endpoint(site.files(own))) as drivers:
+        missing = await site.probe(drivers)
         assert (
             f"cannot read the certificates: [Errno 2] No such file or directory: '{own.certificate}'" in missing.message
         )
@@ -109,6 +109,6 @@ async def test_new_certificates_are_used_without_a_restart(site: Site, tmp_path:
             issued = source.client("rotated")
             copy(issued.certificate, own.certificate)
             copy(issued.key, own.key)
-            assert (await site.ask(drivers)).state is state
+            assert (await site.probe(drivers)).state is state
         own.certificate.unlink()
-        assert (await site.ask(drivers)).state is HealthState.HEALTHY, "what was read before serves on"
+        assert (await site.probe(drivers)).state is HealthState.HEALTHY, "what was read before serves on"

@@ -40,8 +40,8 @@ async def test_pages_are_joined_and_the_last_version_kept() -> None:
         return answer(200, listing(5, thing("c", 3)))
 
     transport = ScriptedTransport(respond)
-    found = await KubeApi(transport).list_all(VOLUMES, name_of, limit=2)
-    assert (found.items, found.resource_version) == (["a", "b", "c"], "5")
+    page = await KubeApi(transport).list_all(VOLUMES, name_of, limit=2)
+    assert (page.items, page.resource_version) == (["a", "b", "c"], "5")
     assert [query(request, "limit") for request in transport.requests] == ["2", "2"]
 
 
@@ -58,8 +58,8 @@ async def test_an_expired_continue_token_starts_the_list_once_more() -> None:
             answer(200, listing(8, thing("new", 7))),
         ]
     )
-    found = await KubeApi(ScriptedTransport(lambda _: next(answers))).list_all(VOLUMES, name_of)
-    assert (found.items, found.resource_version) == (["new"], "8")
+    page = await KubeApi(ScriptedTransport(lambda _: next(answers))).list_all(VOLUMES, name_of)
+    assert (page.items, page.resource_version) == (["new"], "8")
 
 
 async def test_a_list_that_expires_twice_is_an_error() -> None:
@@ -117,7 +117,7 @@ async def test_watch_passes_events_and_skips_empty_lines() -> None:
     steps = [event("ADDED", thing("a", 6)), b"", event("BOOKMARK", thing("", 9))]
     transport = ScriptedTransport(lambda _: answer(500, b""), lambda _: (200, steps))
     async with KubeApi(transport).watch(PODS, "5", timeout_seconds=240, silence=9.0) as events:
-        assert [found.type async for found in events] == ["ADDED", "BOOKMARK"]
+        assert [event.type async for event in events] == ["ADDED", "BOOKMARK"]
     (request,) = transport.requests
     assert dict(request.query) == {
         "watch": "true",
@@ -158,7 +158,7 @@ async def test_a_part_of_a_kind_is_listed_and_watched_by_its_selector() -> None:
     waiting = PODS.selected("waiting", "spec.nodeName=")
     await KubeApi(transport).list_all(waiting, name_of)
     async with KubeApi(transport).watch(waiting, "5", timeout_seconds=240, silence=9.0) as events:
-        assert [found async for found in events] == []
+        assert [event async for event in events] == []
     assert [query(request, "fieldSelector") for request in transport.requests] == ["spec.nodeName="] * 2
     assert {request.path for request in transport.requests} == {PODS.path()}
     assert (waiting.label, PODS.label) == ("pods/waiting", "pods")

@@ -26,11 +26,11 @@ from tests.kube.scripted_transport import event, failure, thing
 
 async def collect(api: KubeApi, silence: float = 20.0) -> list[str]:
     """Watch until the stream ends by itself and return the event types."""
-    found: list[str] = []
+    types: list[str] = []
     async with api.watch(VOLUMES, "1", timeout_seconds=240, silence=silence) as events:
         async for item in events:
-            found.append(item.type)
-    return found
+            types.append(item.type)
+    return types
 
 
 async def test_request_arrives_as_it_was_meant(tmp_path: Path) -> None:
@@ -341,8 +341,8 @@ def test_chunks_do_not_matter(chunks: list[bytes]) -> None:
         coroutine = split(chunks)
         with pytest.raises(StopIteration) as stop:
             coroutine.send(None)
-        found: list[bytes] = stop.value.value
-        return found
+        lines: list[bytes] = stop.value.value
+        return lines
 
     assert drive() == expected
 

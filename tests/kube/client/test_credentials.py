@@ -18,21 +18,21 @@ class Plugin:
 
     def __init__(self, configuration: Configuration) -> None:
         self._configuration = configuration
-        self.asked = 0
+        self.refreshes = 0
         self.answer = asyncio.Event()
         self.broken = False
         self.ended = False
         self.expiry = START + timedelta(seconds=300)
 
     async def reload(self) -> None:
-        self.asked += 1
+        self.refreshes += 1
         try:
             await self.answer.wait()
         finally:
             self.ended = True
         if self.broken:
             raise ValueError("the identity provider is away")
-        self._configuration.api_key["BearerToken"] = f"Bearer token-{self.asked + 1}"
+        self._configuration.api_key["BearerToken"] = f"Bearer token-{self.refreshes + 1}"
 
     def still_valid(self, now: datetime) -> bool:
         return now < self.expiry
@@ -45,9 +45,9 @@ def hanging(clock: FakeClock) -> tuple[Credentials, Plugin]:
     return Credentials(configuration, plugin.reload, "kubeconfig", clock, plugin.still_valid), plugin
 
 
-async def soon(asked: Callable[[], Awaitable[str | None]]) -> str | None:
+async def soon(request: Callable[[], Awaitable[str | None]]) -> str | None:
     """Return what is answered without waiting for anybody."""
-    answering = asyncio.ensure_future(asked())
+    answering = asyncio.ensure_future(request())
     await settle()
     assert answering.done()
     return await answering
@@ -59,11 +59,11 @@ async def test_requests_go_on_with_valid_credentials_while_a_plugin_hangs() -> N
     clock.jump(REFRESH_SECONDS)
     for _ in range(3):
         assert await soon(credentials.authorization) == "Bearer token-1"
-    assert plugin.asked == 1
+    assert plugin.refreshes == 1
     plugin.answer.set()
     await settle()
     assert await soon(credentials.authorization) == "Bearer token-2"
-    assert plugin.asked == 1
+    assert plugin.refreshes == 1
     await credentials.close()
 
 
@@ -73,11 +73,11 @@ async def test_requests_wait_together_once_the_old_credentials_have_expired() ->
     clock.jump(301)
     waiting = [asyncio.ensure_future(credentials.authorization()) for _ in range(3)]
     await settle()
-    assert not any(one.done() for one in waiting)
+    assert not any(task.done() for task in waiting)
     waiting[0].cancel()
     plugin.answer.set()
     assert await asyncio.gather(*waiting[1:]) == ["Bearer token-2"] * 2
-    assert plugin.asked == 1
+    assert plugin.refreshes == 1
 
 
 async def test_a_refresh_that_fails_is_an_error_only_when_nothing_valid_is_left(

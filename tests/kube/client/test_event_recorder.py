@@ -39,14 +39,14 @@ class Server:
             body["metadata"]["resourceVersion"] = "1"
             self.events[body["metadata"]["name"]] = body
             return answer(201, body)
-        found = self.events.get(request.path.rpartition("/")[2])
-        if found is None:
+        stored = self.events.get(request.path.rpartition("/")[2])
+        if stored is None:
             return answer(404, failure(404, "NotFound"))
-        if body["metadata"].pop("resourceVersion") != found["metadata"]["resourceVersion"]:
+        if body["metadata"].pop("resourceVersion") != stored["metadata"]["resourceVersion"]:
             return answer(409, failure(409, "Conflict"))
-        found.update(series=body["series"])
-        found["metadata"]["resourceVersion"] += "1"
-        return answer(200, found)
+        stored.update(series=body["series"])
+        stored["metadata"]["resourceVersion"] += "1"
+        return answer(200, stored)
 
     def event_sent(self, type: str, reason: str) -> None:  # noqa: A002
         self.sent += 1

@@ -26,7 +26,7 @@ LOOPBACK = "http://127.0.0.1:1"
 
 
 @pytest.mark.parametrize(
-    ("server", "user", "cluster", "said"),
+    ("server", "user", "cluster", "expected"),
     [
         pytest.param("https://h", None, {"insecure-skip-tls-verify": True}, "insecure-skip-tls-verify", id="insecure"),
         pytest.param("http://h:8080", None, None, "without TLS", id="plain http"),
@@ -39,12 +39,12 @@ LOOPBACK = "http://127.0.0.1:1"
     ],
 )
 async def test_a_configuration_that_cannot_be_used_is_refused(
-    tmp_path: Path, server: str, user: dict[str, Any] | None, cluster: dict[str, Any] | None, said: str
+    tmp_path: Path, server: str, user: dict[str, Any] | None, cluster: dict[str, Any] | None, expected: str
 ) -> None:
     path = kubeconfig(tmp_path, server, user, cluster)
     with pytest.raises(KubeconfigError) as caught:
         await connect(path)
-    assert said in str(caught.value)
+    assert expected in str(caught.value)
     assert path in str(caught.value)
 
 
@@ -90,7 +90,7 @@ async def test_the_places_are_searched_in_order(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kubeconfig_path", "environ", "said"),
+    ("kubeconfig_path", "environ", "expected"),
     [
         pytest.param("/nowhere/config", {}, "from --kubeconfig", id="argument"),
         pytest.param(None, {"KUBECONFIG": "/nowhere/config"}, r"from \$KUBECONFIG", id="environment"),
@@ -98,9 +98,9 @@ async def test_the_places_are_searched_in_order(tmp_path: Path) -> None:
     ],
 )
 async def test_a_missing_configuration_says_where_it_was_looked_for(
-    kubeconfig_path: str | None, environ: dict[str, str], said: str
+    kubeconfig_path: str | None, environ: dict[str, str], expected: str
 ) -> None:
-    with pytest.raises(KubeconfigError, match=said):
+    with pytest.raises(KubeconfigError, match=expected):
         await load_credentials(kubeconfig_path, None, FakeClock(), environ=environ)
 
 
@@ -211,7 +211,7 @@ def client(authority: Path) -> dict[str, str]:
     return {"client-certificate": str(authority / "client.crt"), "client-key": str(authority / "client.key")}
 
 
-async def ask(transport: KubernetesTransport) -> bytes:
+async def body_of(transport: KubernetesTransport) -> bytes:
     async with transport:
         return (await transport.send(Request("GET", "/"))).body
 
@@ -219,7 +219,7 @@ async def ask(transport: KubernetesTransport) -> bytes:
 async def test_a_client_certificate_is_presented(tmp_path: Path, authority: Path, tls_server: Any) -> None:
     cluster = {"certificate-authority": str(authority / "ca.crt")}
     path = kubeconfig(tmp_path, tls_server.url, client(authority), cluster)
-    assert await ask(await connect(path)) == b"client"
+    assert await body_of(await connect(path)) == b"client"
 
 
 async def test_a_server_of_an_unknown_authority_is_not_talked_to(
@@ -227,5 +227,5 @@ async def test_a_server_of_an_unknown_authority_is_not_talked_to(
 ) -> None:
     path = kubeconfig(tmp_path, tls_server.url, client(authority))
     with pytest.raises(Unavailable, match="CERTIFICATE_VERIFY_FAILED"):
-        await ask(await connect(path))
+        await body_of(await connect(path))
     assert tls_server.requests == []

@@ -46,13 +46,13 @@ async def test_requests_wait_for_their_token() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "status"),
+    ("given", "status"),
     [(answer(200, {}), 200), (answer(409, {}), 409), (Unavailable("GET", "/", 0, "x", "y"), 0)],
     ids=["200", "409", "no answer"],
 )
-async def test_every_answer_is_reported(said: Answer, status: int) -> None:
+async def test_every_answer_is_reported(given: Answer, status: int) -> None:
     seen = Seen()
-    paced = PacedTransport(ScriptedTransport(lambda _: said), FakeClock(), seen, qps=10.0, burst=5)
+    paced = PacedTransport(ScriptedTransport(lambda _: given), FakeClock(), seen, qps=10.0, burst=5)
     await asyncio.gather(paced.send(REQUEST), return_exceptions=True)
     assert seen.done == [("GET", status)]
 

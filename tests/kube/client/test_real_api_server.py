@@ -82,9 +82,9 @@ async def until(met: Callable[[], bool], seconds: float = 40.0) -> None:
 async def available(api: KubeApi, name: str) -> Volume:
     """Wait until the PV controller has said its word, after which nobody writes the volume but us."""
     async with asyncio.timeout(40):
-        while (found := decode_volume(await api.get(VOLUMES, name))).phase != "Available":  # noqa: ASYNC110
+        while (volume := decode_volume(await api.get(VOLUMES, name))).phase != "Available":  # noqa: ASYNC110
             await asyncio.sleep(0.05)
-    return found
+    return volume
 
 
 async def read_for_ever(api: KubeApi, name: str) -> None:
@@ -224,6 +224,6 @@ async def test_events_and_their_series_are_accepted(kubeconfig: Path) -> None:
                     recorder.publish(draft)
             await recorder.flush(20)
         assert set(seen.events) == {"sent"}
-        found = await api.list_all(EVENTS, msgspec.json.decode, field_selector="reason=VolumeReserved")
-        (stored,) = [item for item in found.items if item["regarding"]["name"] == "real-event"]
+        listing = await api.list_all(EVENTS, msgspec.json.decode, field_selector="reason=VolumeReserved")
+        (stored,) = [item for item in listing.items if item["regarding"]["name"] == "real-event"]
         assert stored["series"]["count"] == 3

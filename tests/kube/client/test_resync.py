@@ -22,10 +22,10 @@ class Kept(msgspec.Struct):
 
 
 def decode(raw: bytes) -> Kept:
-    found = msgspec.json.decode(raw)
-    if "unhealthy" in found:
+    document = msgspec.json.decode(raw)
+    if "unhealthy" in document:
         raise ValueError("malformed")
-    metadata = found["metadata"]
+    metadata = document["metadata"]
     return Kept(metadata["name"], metadata["uid"], int(metadata["resourceVersion"]))
 
 
@@ -71,8 +71,8 @@ class Cluster:
     def __call__(self, request: Request) -> Answer:
         name = request.path.removeprefix("/api/v1/persistentvolumes").strip("/")
         if name:
-            found = self.things.get(name)
-            return answer(200, found) if found else answer(404, failure(404, "NotFound"))
+            stored = self.things.get(name)
+            return answer(200, stored) if stored else answer(404, failure(404, "NotFound"))
         start = int(query(request, "continue") or 0)
         items = list(self.things.values())
         following = str(start + self.page) if start + self.page < len(items) else ""
@@ -202,9 +202,9 @@ async def test_a_large_kind_is_walked_over_several_checks_within_the_budget() ->
     cluster = Cluster(**names)
     cluster.page = 10
     check, transport = checking(cluster, held, requests=4)
-    for asked in (4, 8, 10, 16):
+    for requests in (4, 8, 10, 16):
         await check.check()
-        assert len(transport.requests) == asked
+        assert len(transport.requests) == requests
     assert "v0099" in held.items
     assert "extra" not in held.items
 

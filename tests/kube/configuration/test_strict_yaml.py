@@ -38,6 +38,6 @@ def test_lines_that_stand_for_more_than_any_memory_holds_are_refused_at_once() -
 
 def test_many_keys_are_looked_at_once_each() -> None:
     """With a look at all the others for each, this would take minutes."""
-    found = load_strictly("{" + ", ".join(f"k{number}: 1" for number in range(20_000)) + "}")
-    assert isinstance(found, Mapping)
-    assert len(found) == 20_000
+    mapping = load_strictly("{" + ", ".join(f"k{number}: 1" for number in range(20_000)) + "}")
+    assert isinstance(mapping, Mapping)
+    assert len(mapping) == 20_000

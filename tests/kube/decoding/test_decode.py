@@ -31,9 +31,9 @@ def refusal(kind: str, body: bytes) -> MalformedObject:
 class TestEveryKind:
     def test_says_who_it_is(self, kind: str) -> None:
         metadata = {"name": "x", "namespace": "ns", "uid": "u", "resourceVersion": "7"}
-        found = DECODERS[kind](raw(minimal(kind, metadata=metadata)))
-        assert (found.name, found.uid, found.resource_version) == ("x", "u", 7)
-        assert getattr(found, "namespace", "ns") == "ns"
+        record = DECODERS[kind](raw(minimal(kind, metadata=metadata)))
+        assert (record.name, record.uid, record.resource_version) == ("x", "u", 7)
+        assert getattr(record, "namespace", "ns") == "ns"
 
     def test_null_is_absence_everywhere(self, kind: str) -> None:
         nulls = {"uid": None, "labels": None, "annotations": None, "creationTimestamp": None, "deletionTimestamp": None}
@@ -165,9 +165,9 @@ def test_names_the_object_as_well_as_it_can(metadata: dict[str, Any], name: str)
 class TestAnnotations:
     def kept(self, annotations: dict[str, Any], own_prefix: str = "scheduler.cloud.example/") -> dict[str, str]:
         document = minimal("PersistentVolume", metadata={"name": "x", "annotations": annotations})
-        found = decoders(own_prefix)["PersistentVolume"](raw(document))
-        assert isinstance(found, Volume)
-        return dict(found.annotations)
+        volume = decoders(own_prefix)["PersistentVolume"](raw(document))
+        assert isinstance(volume, Volume)
+        return dict(volume.annotations)
 
     def test_keeps_ours_and_those_kubernetes_binds_by(self) -> None:
         wanted = {
@@ -214,6 +214,6 @@ def test_equal_parts_of_objects_are_one_object() -> None:
 
 def test_claims_keep_the_annotation_that_names_their_class() -> None:
     metadata = {"name": "x", "annotations": {"volume.beta.kubernetes.io/storage-class": "old"}}
-    found = decode_claim(raw(minimal("PersistentVolumeClaim", metadata=metadata, spec={"storageClassName": "new"})))
-    assert found.storage_class == "old"
-    assert value_of(found.annotations, "volume.beta.kubernetes.io/storage-class") == "old"
+    claim = decode_claim(raw(minimal("PersistentVolumeClaim", metadata=metadata, spec={"storageClassName": "new"})))
+    assert claim.storage_class == "old"
+    assert value_of(claim.annotations, "volume.beta.kubernetes.io/storage-class") == "old"

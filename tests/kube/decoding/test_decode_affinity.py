@@ -91,7 +91,7 @@ def test_topology_spread(wire: dict[str, Any], expected: SpreadConstraint) -> No
 
 
 def test_host_ports_of_containers_that_last() -> None:
-    found = pod(
+    decoded = pod(
         containers=[{"name": "a", "ports": [{"hostPort": 80}, {"containerPort": 8080}]}],
         initContainers=[
             {"name": "once", "ports": [{"hostPort": 81}]},
@@ -102,7 +102,7 @@ def test_host_ports_of_containers_that_last() -> None:
             },
         ],
     )
-    assert found.constraints == Constraints(ports=(HostPort(80), HostPort(53, "UDP", "10.0.0.1")))
+    assert decoded.constraints == Constraints(ports=(HostPort(80), HostPort(53, "UDP", "10.0.0.1")))
 
 
 def test_a_pod_that_never_preempts() -> None:

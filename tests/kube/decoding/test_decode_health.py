@@ -22,9 +22,9 @@ def claim_health(status: Any = None, **annotations: str) -> ClaimHealth | None:
         "spec": {},
         "status": {"phase": "Bound", "healthStatus": status},
     }
-    found = decode_claim(msgspec.json.encode(document))
-    assert found.phase == "Bound"
-    return found.health
+    claim = decode_claim(msgspec.json.encode(document))
+    assert claim.phase == "Bound"
+    return claim.health
 
 
 @pytest.mark.parametrize(
@@ -80,18 +80,18 @@ def test_a_tick_of_csi_addons_changes_nothing() -> None:
 
 
 def test_both_at_once_and_a_bad_one_spoils_neither() -> None:
-    found = claim_health({"healthConditions": [PATH_DOWN]}, a='{"state":"unhealthy","node":"n2"}', b="?")
-    assert found is not None
-    assert (len(found.conditions or ()), found.nodes, found.unreadable) == (1, (NodeReport("n2", False),), 1)
+    health = claim_health({"healthConditions": [PATH_DOWN]}, a='{"state":"unhealthy","node":"n2"}', b="?")
+    assert health is not None
+    assert (len(health.conditions or ()), health.nodes, health.unreadable) == (1, (NodeReport("n2", False),), 1)
 
 
 def test_what_is_kept_is_bounded() -> None:
     many = [{"status": "Degraded", "reason": "r" * 5000, "message": "m" * 5000}] * (MOST_REPORTS + 5)
-    found = claim_health({"healthConditions": many})
-    assert found is not None
-    assert found.conditions is not None
-    assert len(found.conditions) == MOST_REPORTS
-    assert max(len(one.message) + len(one.reason) for one in found.conditions) == 2048
+    health = claim_health({"healthConditions": many})
+    assert health is not None
+    assert health.conditions is not None
+    assert len(health.conditions) == MOST_REPORTS
+    assert max(len(condition.message) + len(condition.reason) for condition in health.conditions) == 2048
 
 
 def storage(status: Any) -> StorageReports | None:

@@ -16,13 +16,13 @@ def node(**fields: Any) -> Node:
 
 
 def test_a_node() -> None:
-    found = node(
+    decoded = node(
         spec={"unschedulable": True, "taints": [{"key": "k", "effect": "NoSchedule", "value": None}]},
         status={
             "allocatable": {"cpu": "3920m", "memory": "1000m", "pods": "110"},
         },
     )
-    assert found == Node(
+    assert decoded == Node(
         name="n1",
         uid="u",
         resource_version=7,
@@ -40,13 +40,13 @@ def test_a_node() -> None:
 )
 def test_attach_limits(allocatable: dict[str, int | None] | None, limit: int | None) -> None:
     driver = {"name": "disk.csi.example", "nodeID": "id", "topologyKeys": ["zone"], "allocatable": allocatable}
-    found = decode_csi_node(msgspec.json.encode({"metadata": METADATA, "spec": {"drivers": [driver]}}))
-    assert found == CSINode("n1", "u", 7, (NodeDriver("disk.csi.example", "id", ("zone",), limit),))
+    csi_node = decode_csi_node(msgspec.json.encode({"metadata": METADATA, "spec": {"drivers": [driver]}}))
+    assert csi_node == CSINode("n1", "u", 7, (NodeDriver("disk.csi.example", "id", ("zone",), limit),))
 
 
 def test_a_namespace() -> None:
-    found = builders.decoded({"kind": "Namespace", "metadata": METADATA, "spec": {"finalizers": ["kubernetes"]}})
-    assert found == Namespace("n1", "u", 7, (("a", "1"), ("b", "2")))
+    namespace = builders.decoded({"kind": "Namespace", "metadata": METADATA, "spec": {"finalizers": ["kubernetes"]}})
+    assert namespace == Namespace("n1", "u", 7, (("a", "1"), ("b", "2")))
     store = Store()
-    store.namespaces.replace([found], "8")
-    assert dict(store.namespaces.items) == {"n1": found}
+    store.namespaces.replace([namespace], "8")
+    assert dict(store.namespaces.items) == {"n1": namespace}

@@ -19,13 +19,13 @@ def pod(spec: dict[str, Any], status: dict[str, Any] | None = None) -> Pod:
 
 
 def container(name: str = "main", *, always: bool = False, **requests: str) -> dict[str, Any]:
-    found: dict[str, Any] = {"name": name, "resources": {"requests": requests}}
-    return found | ({"restartPolicy": "Always"} if always else {})
+    document: dict[str, Any] = {"name": name, "resources": {"requests": requests}}
+    return document | ({"restartPolicy": "Always"} if always else {})
 
 
 def test_a_pod() -> None:
     terms = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}]
-    found = pod(
+    decoded = pod(
         {
             "nodeName": "n1",
             "schedulerName": "zone-scheduler",
@@ -41,7 +41,7 @@ def test_a_pod() -> None:
         {"phase": "Running", "nominatedNodeName": "n2"},
     )
     names = NodeSelectorTerm((), (Requirement("metadata.name", "In", ("n1",)),))
-    assert found == Pod(
+    assert decoded == Pod(
         namespace="ns",
         name="web-0",
         uid="u",
@@ -82,7 +82,7 @@ def test_a_pod_that_says_nothing_has_the_defaults() -> None:
 
 
 def test_the_claims_a_pod_uses() -> None:
-    found = pod(
+    decoded = pod(
         {
             "volumes": [
                 {"name": "data", "persistentVolumeClaim": {"claimName": "data-web-0"}},
@@ -92,8 +92,8 @@ def test_the_claims_a_pod_uses() -> None:
             ]
         }
     )
-    assert found.claims == (PodClaim("data-web-0"), PodClaim("web-0-tmp", ephemeral=True), PodClaim("data-web-0"))
-    assert found.claim_keys == ("ns/data-web-0", "ns/web-0-tmp")
+    assert decoded.claims == (PodClaim("data-web-0"), PodClaim("web-0-tmp", ephemeral=True), PodClaim("data-web-0"))
+    assert decoded.claim_keys == ("ns/data-web-0", "ns/web-0-tmp")
 
 
 @pytest.mark.parametrize(
@@ -251,8 +251,8 @@ def test_a_container_that_was_resized_counts_as_it_is_when_nodes_are_scored() ->
 )
 def test_a_pod_that_was_evicted(condition: tuple[str, str, str], evicted: bool) -> None:
     kind, status, reason = condition
-    found = pod({}, {"conditions": [{"type": kind, "status": status, "reason": reason}]})
-    assert found.evicted is evicted
+    decoded = pod({}, {"conditions": [{"type": kind, "status": status, "reason": reason}]})
+    assert decoded.evicted is evicted
 
 
 @pytest.mark.parametrize(
@@ -267,8 +267,8 @@ def test_a_pod_that_was_evicted(condition: tuple[str, str, str], evicted: bool) 
 )
 def test_a_pod_for_which_no_node_was_found(condition: tuple[str, str, str | None], unschedulable: bool) -> None:
     kind, status, reason = condition
-    found = pod({}, {"conditions": [{"type": kind, "status": status, "reason": reason}]})
-    assert found.unschedulable is unschedulable
+    decoded = pod({}, {"conditions": [{"type": kind, "status": status, "reason": reason}]})
+    assert decoded.unschedulable is unschedulable
 
 
 @pytest.mark.parametrize(
@@ -299,10 +299,10 @@ def test_disks_that_a_pod_names_itself() -> None:
         {"name": "e", "persistentVolumeClaim": {"claimName": "data"}},
         {"name": "f", "emptyDir": {}},
     ]
-    found = pod({"containers": [container(cpu="1")], "volumes": volumes})
-    assert found.claims == (PodClaim("data"),)
-    assert found.constraints is not None
-    assert found.constraints.disks == (
+    decoded = pod({"containers": [container(cpu="1")], "volumes": volumes})
+    assert decoded.claims == (PodClaim("data"),)
+    assert decoded.constraints is not None
+    assert decoded.constraints.disks == (
         InlineDisk("gcePersistentDisk", ("pd",), read_only=True),
         InlineDisk("awsElasticBlockStore", ("vol",)),
         InlineDisk("iscsi", ("iqn",)),
@@ -337,6 +337,6 @@ def test_what_is_remembered_of_a_template_is_not_taken_for_another(
 
 
 def test_pods_of_one_template_share_what_they_ask_for() -> None:
-    one, other = pod(ASKS | {"nodeName": "n1"}), pod(ASKS | {"volumes": [{"name": "token-x"}], "priority": 3})
-    assert one.requests is other.requests
-    assert (one.node_name, other.priority) == ("n1", 3)
+    first, other = pod(ASKS | {"nodeName": "n1"}), pod(ASKS | {"volumes": [{"name": "token-x"}], "priority": 3})
+    assert first.requests is other.requests
+    assert (first.node_name, other.priority) == ("n1", 3)

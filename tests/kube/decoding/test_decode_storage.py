@@ -49,7 +49,7 @@ def volume(spec: dict[str, Any], metadata: dict[str, Any] | None = None, **field
 
 
 def test_a_claim() -> None:
-    found = decode_claim(
+    claim = decode_claim(
         raw(
             {"annotations": {"volume.kubernetes.io/selected-node": "n1"}, "deletionTimestamp": "2026-01-02T00:00:00Z"},
             spec={
@@ -67,7 +67,7 @@ def test_a_claim() -> None:
             status={"phase": "Bound"},
         )
     )
-    assert found == Claim(
+    assert claim == Claim(
         namespace="ns",
         name="x",
         uid="u",
@@ -117,7 +117,7 @@ def test_an_empty_selector_is_one(selector: dict[str, Any] | None, decoded: Labe
 
 
 def test_a_volume() -> None:
-    found = decode_volume(
+    volume = decode_volume(
         raw(
             {"labels": {"tier": "gold"}, "annotations": {"pv.kubernetes.io/bound-by-controller": "yes"}},
             spec={
@@ -140,7 +140,7 @@ def test_a_volume() -> None:
             status={"phase": "Bound"},
         )
     )
-    assert found == Volume(
+    assert volume == Volume(
         name="x",
         uid="u",
         resource_version=7,
@@ -212,13 +212,13 @@ def test_a_source_nobody_knows() -> None:
     ],
 )
 def test_a_class(annotations: dict[str, str], default: bool) -> None:
-    found = decode_class(
+    storage_class = decode_class(
         raw({"annotations": annotations}, provisioner="p.example", volumeBindingMode="WaitForFirstConsumer")
     )
     expected = StorageClass(
         "x", "u", 7, "p.example", "WaitForFirstConsumer", is_default=default, created=builders.EPOCH
     )
-    assert found == msgspec.structs.replace(expected, annotations=tuple(annotations.items()))
+    assert storage_class == msgspec.structs.replace(expected, annotations=tuple(annotations.items()))
 
 
 def test_a_class_without_binding_mode() -> None:
@@ -227,9 +227,11 @@ def test_a_class_without_binding_mode() -> None:
 
 def test_a_capacity() -> None:
     topology = {"matchLabels": {builders.ZONE: "a"}}
-    found = decode_capacity(raw(storageClassName="fast", nodeTopology=topology, capacity="5Gi", maximumVolumeSize=None))
+    capacity = decode_capacity(
+        raw(storageClassName="fast", nodeTopology=topology, capacity="5Gi", maximumVolumeSize=None)
+    )
     where = LabelSelector(((builders.ZONE, "a"),))
-    assert found == CSIStorageCapacity("ns", "x", "u", 7, "fast", where, parse_quantity("5Gi"), None)
+    assert capacity == CSIStorageCapacity("ns", "x", "u", 7, "fast", where, parse_quantity("5Gi"), None)
 
 
 @pytest.mark.parametrize(
@@ -252,5 +254,5 @@ def test_a_driver(spec: dict[str, Any], attach: bool, capacity: bool, prevent: b
 @pytest.mark.parametrize(("source", "name"), [({"persistentVolumeName": "pv"}, "pv"), ({"inlineVolumeSpec": {}}, "")])
 def test_an_attachment(source: dict[str, Any], name: str) -> None:
     spec = {"attacher": "disk.csi.example", "nodeName": "n1", "source": source}
-    found = decode_attachment(raw(spec=spec, status={"attached": True}))
-    assert found == VolumeAttachment("x", "u", 7, "disk.csi.example", "n1", name, True)
+    attachment = decode_attachment(raw(spec=spec, status={"attached": True}))
+    assert attachment == VolumeAttachment("x", "u", 7, "disk.csi.example", "n1", name, True)

@@ -53,8 +53,8 @@ def pods(draw: st.DrawFn) -> Pod:
 
 
 def terms_of(group: PodGroup) -> list[PodTerm]:
-    said = group.constraints or Constraints()
-    return [*said.affinity, *said.anti_affinity, *(wish.term for wish in said.preferred_affinity)]
+    constraints = group.constraints or Constraints()
+    return [*constraints.affinity, *constraints.anti_affinity, *(wish.term for wish in constraints.preferred_affinity)]
 
 
 @settings(max_examples=300, deadline=None)
@@ -69,12 +69,12 @@ def test_everybody_who_means_a_pod_is_among_those_who_are_asked(placed: list[Pod
             groups = groups.without_pod(left.pop(number), number)
     assert groups == PodGroups.of((pod, number) for number, pod in left.items())
     itself = group_of(new)
-    asked = [group for group, _ in groups.outspoken_about(itself)]
-    assert len(asked) == len(set(asked))
+    outspoken = [group for group, _ in groups.outspoken_about(itself)]
+    assert len(outspoken) == len(set(outspoken))
     meaning = {
         group for group in groups.outspoken if any(means(term, group.namespace, itself, {}) for term in terms_of(group))
     }
-    assert meaning <= set(asked)
+    assert meaning <= set(outspoken)
 
 
 def test_pods_that_speak_of_other_labels_or_namespaces_are_not_asked() -> None:
@@ -86,8 +86,8 @@ def test_pods_that_speak_of_other_labels_or_namespaces_are_not_asked() -> None:
 
     placed = [apart_from(f"app-{number}", namespace) for number in range(50) for namespace in ("default", "other")]
     groups = PodGroups.of((pod, number) for number, pod in enumerate(placed))
-    asked = groups.outspoken_about(group_of(builders.pod("new", labels={"app": "app-7"})))
-    assert [(group.namespace, dict(places)) for group, places in asked] == [("default", {14: 1})]
+    outspoken = groups.outspoken_about(group_of(builders.pod("new", labels={"app": "app-7"})))
+    assert [(group.namespace, dict(places)) for group, places in outspoken] == [("default", {14: 1})]
 
 
 @settings(max_examples=200, deadline=None)
@@ -97,6 +97,6 @@ def test_a_term_means_the_groups_that_asking_all_of_them_finds(placed: list[Pod]
     cluster = replace(view(), pod_groups=groups)
     every = [group for known in groups.groups.values() for group in known]
     expected = {group for group in every if means(term, owner, group, cluster.namespaces)}
-    found = [group for group, _ in groups_meant(term, owner, cluster)]
-    assert len(found) == len(set(found))
-    assert set(found) == expected
+    meant = [group for group, _ in groups_meant(term, owner, cluster)]
+    assert len(meant) == len(set(meant))
+    assert set(meant) == expected

@@ -19,12 +19,12 @@ def budget(spec: dict[str, Any] | None = None, status: dict[str, Any] | None = N
 
 
 def test_a_budget() -> None:
-    found = budget(
+    decoded = budget(
         {"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}},
         {"disruptionsAllowed": 3, "observedGeneration": 2, "disruptedPods": {"web-0": "2026-01-01T00:00:00Z"}},
     )
-    assert found == DisruptionBudget("ns", "web", "u", 7, LabelSelector((("app", "web"),)), 3)
-    assert found.key == "ns/web"
+    assert decoded == DisruptionBudget("ns", "web", "u", 7, LabelSelector((("app", "web"),)), 3)
+    assert decoded.key == "ns/web"
 
 
 @pytest.mark.parametrize(
@@ -53,8 +53,8 @@ def test_only_a_status_that_is_current_permits_something(status: dict[str, Any] 
     ],
 )
 def test_covers(selector: dict[str, Any] | None, namespace: str, labels: dict[str, str], covered: bool) -> None:
-    found = budget({"selector": selector})
-    assert found.covers(builders.pod(namespace=namespace, labels=labels)) is covered
+    decoded = budget({"selector": selector})
+    assert decoded.covers(builders.pod(namespace=namespace, labels=labels)) is covered
 
 
 def test_a_field_of_another_type_fails_its_object_only() -> None:
@@ -63,8 +63,8 @@ def test_a_field_of_another_type_fails_its_object_only() -> None:
 
 
 def test_is_read_from_files_and_kept_where_it_is_asked_for() -> None:
-    found = builders.decoded({"kind": "PodDisruptionBudget", "metadata": METADATA})
-    assert isinstance(found, DisruptionBudget)
+    decoded = builders.decoded({"kind": "PodDisruptionBudget", "metadata": METADATA})
+    assert isinstance(decoded, DisruptionBudget)
     store = Store()
-    store.budgets.replace([found], "8")
-    assert dict(store.budgets.items) == {"ns/web": found}
+    store.budgets.replace([decoded], "8")
+    assert dict(store.budgets.items) == {"ns/web": decoded}

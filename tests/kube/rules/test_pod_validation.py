@@ -25,8 +25,8 @@ def tolerating(*args: str) -> model.Pod:
     return builders.pod(tolerations=[Toleration(*args)])
 
 
-def saying(**said: object) -> model.Pod:
-    return builders.pod(constraints=Constraints(**said))  # type: ignore[arg-type]
+def saying(**constraints: object) -> model.Pod:
+    return builders.pod(constraints=Constraints(**constraints))  # type: ignore[arg-type]
 
 
 def spreading(*spread: SpreadConstraint) -> model.Pod:
@@ -96,8 +96,8 @@ def test_a_problem_names_its_place(pod: model.Pod, path: str) -> None:
 
 
 def test_the_words() -> None:
-    found = problems(tolerating("a", "Like"))
-    assert list(map(str, found)) == ['spec.tolerations[0].operator: expected one of Exists, Equal, found "Like"']
+    complaints = problems(tolerating("a", "Like"))
+    assert list(map(str, complaints)) == ['spec.tolerations[0].operator: expected one of Exists, Equal, found "Like"']
 
 
 def test_a_good_pod_has_none() -> None:

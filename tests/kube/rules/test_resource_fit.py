@@ -44,8 +44,8 @@ def test_fits(requests: dict[str, str], missing: list[str]) -> None:
 
 
 def test_a_full_node_has_no_place() -> None:
-    one = parse_quantity(1)
-    assert fits(free(builders.pod(), pods="1"), ()) == [("pods", one, 0)]
+    quantity = parse_quantity(1)
+    assert fits(free(builders.pod(), pods="1"), ()) == [("pods", quantity, 0)]
 
 
 def test_overbooked_resources_do_not_refuse_who_wants_none() -> None:
@@ -53,7 +53,7 @@ def test_overbooked_resources_do_not_refuse_who_wants_none() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "asked", "counted"), [("cpu", "0.0001", "1m"), ("memory", "100m", "1"), ("memory", "1Ki", "1Ki")]
+    ("name", "requested", "counted"), [("cpu", "0.0001", "1m"), ("memory", "100m", "1"), ("memory", "1Ki", "1Ki")]
 )
-def test_the_scheduler_counts_in_whole_steps(name: str, asked: str, counted: str) -> None:
-    assert in_scheduler_units({name: parse_quantity(asked)}) == ((name, parse_quantity(counted)),)
+def test_the_scheduler_counts_in_whole_steps(name: str, requested: str, counted: str) -> None:
+    assert in_scheduler_units({name: parse_quantity(requested)}) == ((name, parse_quantity(counted)),)

@@ -16,7 +16,7 @@ def selector(*expressions: Requirement, **match_labels: str) -> LabelSelector:
 
 
 @pytest.mark.parametrize(
-    ("asked", "matches"),
+    ("selector", "matches"),
     [
         pytest.param(None, True, id="none-matches-all"),
         pytest.param(selector(), True, id="empty-matches-all"),
@@ -42,9 +42,9 @@ def selector(*expressions: Requirement, **match_labels: str) -> LabelSelector:
         pytest.param(selector(BAD_OPERATOR), False, id="unknown-operator"),
     ],
 )
-def test_label_selector(asked: LabelSelector | None, matches: bool) -> None:
-    assert matches_labels(asked, LABELS) is matches
-    assert matches_labels(asked, tuple(sorted(LABELS.items()))) is matches
+def test_label_selector(selector: LabelSelector | None, matches: bool) -> None:
+    assert matches_labels(selector, LABELS) is matches
+    assert matches_labels(selector, tuple(sorted(LABELS.items()))) is matches
 
 
 @pytest.mark.parametrize(
@@ -123,10 +123,10 @@ NODE_CASES = [
 ]
 
 
-@pytest.mark.parametrize(("asked", "matches"), NODE_CASES)
-def test_node_selector(asked: NodeSelector | None, matches: bool) -> None:
-    assert node_matches(asked, LABELS) is matches
-    assert pod_node_affinity_matches(asked, LABELS, "n1") is matches
+@pytest.mark.parametrize(("selector", "matches"), NODE_CASES)
+def test_node_selector(selector: NodeSelector | None, matches: bool) -> None:
+    assert node_matches(selector, LABELS) is matches
+    assert pod_node_affinity_matches(selector, LABELS, "n1") is matches
 
 
 @pytest.mark.parametrize(

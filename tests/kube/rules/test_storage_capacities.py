@@ -12,7 +12,11 @@ _ASKED = st.builds(
     st.sampled_from(("zone", "host", "rack")),
     st.sampled_from(("In", "NotIn", "Exists")),
     st.lists(st.sampled_from("ab"), min_size=1, max_size=2, unique=True).map(tuple),
-).map(lambda one: Requirement(one.key, one.operator, () if one.operator == "Exists" else one.values))
+).map(
+    lambda requirement: Requirement(
+        requirement.key, requirement.operator, () if requirement.operator == "Exists" else requirement.values
+    )
+)
 _TOPOLOGIES = st.none() | st.builds(
     LabelSelector,
     st.dictionaries(st.sampled_from(("zone", "host")), st.sampled_from("ab")).map(lambda d: tuple(sorted(d.items()))),
@@ -42,22 +46,29 @@ def test_finds_what_asking_all_would_find_after_any_changes(
     snapshot = store.snapshot()
     for class_name in ("fast", "slow", "unknown"):
         expected = [
-            one
-            for one in snapshot.capacities.values()
-            if one.storage_class == class_name
-            and one.node_topology is not None
-            and matches_labels(one.node_topology, labels)
+            capacity
+            for capacity in snapshot.capacities.values()
+            if capacity.storage_class == class_name
+            and capacity.node_topology is not None
+            and matches_labels(capacity.node_topology, labels)
         ]
-        found = list(snapshot.capacities_by_class.of_node(class_name, labels))
-        assert sorted(one.name for one in found) == sorted(one.name for one in expected)
-        keys = {key for one in snapshot.capacities.values() if one.storage_class == class_name for key in asked(one)}
+        capacities = list(snapshot.capacities_by_class.of_node(class_name, labels))
+        assert sorted(capacity.name for capacity in capacities) == sorted(capacity.name for capacity in expected)
+        keys = {
+            key
+            for capacity in snapshot.capacities.values()
+            if capacity.storage_class == class_name
+            for key in keys_of(capacity)
+        }
         assert set(snapshot.capacities_by_class.deciding_labels(class_name)) == keys
-    present = {one.storage_class for one in snapshot.capacities.values() if one.node_topology is not None}
+    present = {
+        capacity.storage_class for capacity in snapshot.capacities.values() if capacity.node_topology is not None
+    }
     assert set(snapshot.capacities_by_class.by_class) == present
 
 
-def asked(one: CSIStorageCapacity) -> set[str]:
-    topology = one.node_topology or LabelSelector()
+def keys_of(capacity: CSIStorageCapacity) -> set[str]:
+    topology = capacity.node_topology or LabelSelector()
     return {key for key, _ in topology.match_labels} | {each.key for each in topology.match_expressions}
 
 

@@ -54,22 +54,22 @@ def delivered(state: State, volumes: Collection[Volume], known: int) -> State:
 
 
 def next_states(state: State) -> list[State]:
-    found: list[State] = []
+    successors: list[State] = []
     if state.server < END:
-        found.append(state._replace(server=state.server + 1))
+        successors.append(state._replace(server=state.server + 1))
     if not state.listed:
-        found.append(state._replace(listed=state.server))
+        successors.append(state._replace(listed=state.server))
         if state.watched < state.server:
-            found.append(shown(state))
+            successors.append(shown(state))
     else:
         volumes, there = collection_of(state), existing(state.listed)
         volumes.replace([there] if there is not None else [], str(state.listed))
-        found.append(delivered(state, volumes, state.listed)._replace(watched=state.listed, listed=0))
+        successors.append(delivered(state, volumes, state.listed)._replace(watched=state.listed, listed=0))
     if len(state.reads) < READS_AT_ONCE:
-        found.append(state._replace(reads=state.reads | {(state.version, state.server)}))
+        successors.append(state._replace(reads=state.reads | {(state.version, state.server)}))
     for read in state.reads:
-        found.append(answered(state, read)._replace(reads=state.reads - {read}))
-    return found
+        successors.append(answered(state, read)._replace(reads=state.reads - {read}))
+    return successors
 
 
 def shown(state: State) -> State:

@@ -73,19 +73,19 @@ class Server:
 
     def _answer(self, request: Request, name: str) -> tuple[int, Object, dict[str, int]]:
         if not name:
-            there = [found for found in (self.at(each, self.version) for each in NAMES) if found is not None]
+            there = [stored for stored in (self.at(each, self.version) for each in NAMES) if stored is not None]
             whole = "PartialObjectMetadata" not in request.accept
             return 200, listing(self.version, *there), dict.fromkeys(NAMES, self.version) if whole else {}
-        found = self.at(name, self.version)
-        if found is None:
+        stored = self.at(name, self.version)
+        if stored is None:
             return 404, failure(404, "NotFound"), {}
         if request.method == "PATCH":
             wanted = json.loads(request.body or b"")["metadata"]
-            if any(wanted[key] != found["metadata"][key] for key in ("uid", "resourceVersion")):
+            if any(wanted[key] != stored["metadata"][key] for key in ("uid", "resourceVersion")):
                 return 409, failure(409, "Conflict"), {}
-            self.change(name, "MODIFIED", found["metadata"]["uid"])
-            found = self.history[-1][2]
-        return 200, found, {name: int(found["metadata"]["resourceVersion"])}
+            self.change(name, "MODIFIED", stored["metadata"]["uid"])
+            stored = self.history[-1][2]
+        return 200, stored, {name: int(stored["metadata"]["resourceVersion"])}
 
     @asynccontextmanager
     async def stream(self, request: Request) -> AsyncIterator[StreamResponse]:
@@ -166,12 +166,12 @@ class Orders(RuleBasedStateMachine):
 
     @rule(name=st.sampled_from(("pv", "pv", "pv", "other")))
     def change(self, name: str) -> None:
-        found = self.server.at(name, self.server.version)
-        if found is None:
+        stored = self.server.at(name, self.server.version)
+        if stored is None:
             self.uids += 1
             self.server.change(name, "ADDED", f"uid-{self.uids}")
         else:
-            self.server.change(name, "MODIFIED", found["metadata"]["uid"])
+            self.server.change(name, "MODIFIED", stored["metadata"]["uid"])
 
     @rule()
     def recreate(self) -> None:
@@ -180,9 +180,9 @@ class Orders(RuleBasedStateMachine):
 
     @rule()
     def delete(self) -> None:
-        found = self.server.at("pv", self.server.version)
-        if found is not None:
-            self.server.change("pv", "DELETED", found["metadata"]["uid"])
+        stored = self.server.at("pv", self.server.version)
+        if stored is not None:
+            self.server.change("pv", "DELETED", stored["metadata"]["uid"])
 
     # What the process does.
 
@@ -276,7 +276,7 @@ class Orders(RuleBasedStateMachine):
             ended = self.loop.run_until_complete(asyncio.gather(*self.tasks, return_exceptions=True))
             self.loop.run_until_complete(self.loop.shutdown_asyncgens())
             self.loop.close()
-        assert all(found is None or isinstance(found, asyncio.CancelledError) for found in ended)
+        assert all(result is None or isinstance(result, asyncio.CancelledError) for result in ended)
 
 
 class LossyOrders(Orders):

@@ -18,7 +18,9 @@ def settings(*arguments: str) -> Settings:
 
 
 def test_every_setting_has_one_flag() -> None:
-    names = {(group.name, one.name) for group in fields(Settings) for one in fields(getattr(Settings(), group.name))}
+    names = {
+        (group.name, setting.name) for group in fields(Settings) for setting in fields(getattr(Settings(), group.name))
+    }
     assert sorted((flag.group, flag.field) for flag in ALL) == sorted(names)
 
 

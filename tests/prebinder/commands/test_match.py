@@ -45,7 +45,7 @@ def node(name: str, zone: str) -> dict[str, object]:
 
 
 def pod(name: str, *claims: str) -> dict[str, object]:
-    volumes = [{"name": one, "persistentVolumeClaim": {"claimName": one}} for one in claims]
+    volumes = [{"name": claim, "persistentVolumeClaim": {"claimName": claim}} for claim in claims]
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {"volumes": volumes}}
 
 
@@ -102,7 +102,7 @@ def test_the_json_report_is_this_and_nothing_else(match: Run) -> None:
 
 
 def answers(out: str) -> dict[str, str | None]:
-    return {one["claim"]: one["volume"] for one in json.loads(out)["claims"]}
+    return {row["claim"]: row["volume"] for row in json.loads(out)["claims"]}
 
 
 def test_for_a_node_the_claims_of_a_pod_share_nothing_and_others_stand_alone(match: Run) -> None:
@@ -119,7 +119,7 @@ def test_for_a_node_the_claims_of_a_pod_share_nothing_and_others_stand_alone(mat
     ]
     code, out, _ = match(objects, "-o", "json", "--node", "n1")
     assert list(answers(out).items()) == [("default/large", "q"), ("default/small", "p"), ("default/alone", "p")]
-    assert {one["node"] for one in json.loads(out)["claims"]} == {"n1"}
+    assert {row["node"] for row in json.loads(out)["claims"]} == {"n1"}
     assert code == 3  # The pod's third claim does not exist.
 
 

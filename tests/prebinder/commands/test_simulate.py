@@ -28,18 +28,18 @@ def test_the_same_seed_gives_the_same_bytes(capsys: pytest.CaptureFixture[str], 
 
 def test_the_report_and_the_trace_agree(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     code, out = report(capsys, "-o", "json", f"--trace={tmp_path / 'trace'}")
-    found = json.loads(out)
+    summary = json.loads(out)
     header, *placed = [json.loads(line) for line in (tmp_path / "trace").read_text().splitlines()]
     assert header == {"apiVersion": "pvc-prebinder/v1alpha1", "kind": "SimulationTrace"}
-    assert (found["kind"], found["result"]["pods"], found["whatIf"]) == ("SimulationReport", 60, None)
-    assert found["result"]["placed"] == len(placed) == 60 - found["result"]["failed"] > 0
-    assert code == (3 if found["result"]["failed"] else 0)
+    assert (summary["kind"], summary["result"]["pods"], summary["whatIf"]) == ("SimulationReport", 60, None)
+    assert summary["result"]["placed"] == len(placed) == 60 - summary["result"]["failed"] > 0
+    assert code == (3 if summary["result"]["failed"] else 0)
 
 
 def test_what_if_stands_beside_the_result(capsys: pytest.CaptureFixture[str]) -> None:
-    found = json.loads(report(capsys, "-o", "json", "--drain=node-00001", "--zone-down=zone-b")[1])["whatIf"]
-    assert found["changes"] == ["node-00001 drained", "zone-b gone"]
-    assert found["displaced"] == found["result"]["placed"] + found["result"]["failed"] > 0
+    what_if = json.loads(report(capsys, "-o", "json", "--drain=node-00001", "--zone-down=zone-b")[1])["whatIf"]
+    assert what_if["changes"] == ["node-00001 drained", "zone-b gone"]
+    assert what_if["displaced"] == what_if["result"]["placed"] + what_if["result"]["failed"] > 0
     assert "WITH node-00001 drained" in report(capsys, "--drain=node-00001")[1]
 
 
@@ -79,23 +79,23 @@ def test_a_dump_is_taken_as_it_is(capsys: pytest.CaptureFixture[str], tmp_path: 
     dump = tmp_path / "dump.json"
     dump.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [*nodes, *pods]}))
     main(["simulate", "--seed=5", "-f", str(dump), "--drain=n1", "--drain=n1", "-o", "json"])
-    found = json.loads(capsys.readouterr().out)
-    assert found["whatIf"]["changes"] == ["n1 drained"]
-    assert (found["result"]["pods"], found["result"]["placed"]) == (1, 1)
-    assert found["whatIf"]["result"]["failed"] == 0
+    summary = json.loads(capsys.readouterr().out)
+    assert summary["whatIf"]["changes"] == ["n1 drained"]
+    assert (summary["result"]["pods"], summary["result"]["placed"]) == (1, 1)
+    assert summary["whatIf"]["result"]["failed"] == 0
 
 
 @pytest.mark.parametrize(("cut_off", "node"), [("n1", "n2"), ("n2", "n1")])
 def test_a_node_that_is_cut_off_from_its_storage_is_passed_over(cut_off: str, node: str, tmp_path: Path) -> None:
     offers = {"cpu": "4", "memory": "8Gi", "pods": "10"}
     ready = {"allocatable": offers, "conditions": [{"type": "Ready", "status": "True"}]}
-    told = [{"name": "disk.csi.example", "healthConditions": [{"status": "StorageUnreachable"}]}]
+    conditions = [{"name": "disk.csi.example", "healthConditions": [{"status": "StorageUnreachable"}]}]
     csi = {"driver": "disk.csi.example", "volumeHandle": "1"}
     claimed = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
     size, modes = {"storage": "1Gi"}, ["ReadWriteOnce"]
     records = [
         *(document("v1", "Node", name, status=ready) for name in ("n1", "n2")),
-        document("storage.k8s.io/v1", "CSINode", cut_off, status={"storageHealth": told}),
+        document("storage.k8s.io/v1", "CSINode", cut_off, status={"storageHealth": conditions}),
         document("storage.k8s.io/v1", "StorageClass", "fast", volumeBindingMode="WaitForFirstConsumer", provisioner=""),
         document(
             "v1",
@@ -123,7 +123,7 @@ def document(version: str, kind: str, name: str, **rest: object) -> dict[str, ob
 
 
 @pytest.mark.parametrize(
-    ("flags", "told", "code"),
+    ("flags", "message", "code"),
     [
         (["--plugins=BinPak"], 'no plugin "BinPak"', 2),
         (["--plugins="], "--plugins: expected NAME,..., found nothing", 2),
@@ -146,16 +146,16 @@ def document(version: str, kind: str, name: str, **rest: object) -> dict[str, ob
         (["-f", "/none"], "--nodes is for a generated cluster; with --filename the cluster is the dump's", 2),
     ],
 )
-def test_what_is_wrong_is_said(capsys: pytest.CaptureFixture[str], flags: list[str], told: str, code: int) -> None:
+def test_what_is_wrong_is_said(capsys: pytest.CaptureFixture[str], flags: list[str], message: str, code: int) -> None:
     assert main([*SMALL, *flags]) == code
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_what_was_found_is_told_although_the_trace_cannot_be_written(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*SMALL, "--trace=/dev/full"]) == 1
-    told = capsys.readouterr()
-    assert "pods/s" in told.out
-    assert told.err == "pvc-prebinder: cannot write /dev/full: No space left on device\n"
+    output = capsys.readouterr()
+    assert "pods/s" in output.out
+    assert output.err == "pvc-prebinder: cannot write /dev/full: No space left on device\n"
 
 
 def test_a_line_that_was_cut_off_is_left_out(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -164,9 +164,9 @@ def test_a_line_that_was_cut_off_is_left_out(capsys: pytest.CaptureFixture[str],
     lines = trace.read_bytes().splitlines(keepends=True)
     trace.write_bytes(b"".join(lines[:5]) + lines[5][:20])
     assert main([*SMALL, f"--replay={trace}", "-o", "json"]) == 0
-    told = capsys.readouterr()
-    assert json.loads(told.out)["result"]["pods"] == len(lines) - 5
-    assert "the last line is truncated and was skipped" in told.err
+    output = capsys.readouterr()
+    assert json.loads(output.out)["result"]["pods"] == len(lines) - 5
+    assert "the last line is truncated and was skipped" in output.err
 
 
 def test_a_trace_that_goes_against_itself_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -182,7 +182,7 @@ def test_a_trace_that_goes_against_itself_is_refused(capsys: pytest.CaptureFixtu
 
 
 @pytest.mark.parametrize(
-    ("first", "told"),
+    ("first", "message"),
     [
         ('{"at":1,"change":"cordon","node":"node-00001"}', "expected a trace: kind SimulationTrace"),
         (HEADER.replace("v1alpha1", "v9").strip(), "found kind SimulationTrace, apiVersion pvc-prebinder/v9"),
@@ -191,14 +191,14 @@ def test_a_trace_that_goes_against_itself_is_refused(capsys: pytest.CaptureFixtu
     ids=["no header", "another version", "empty"],
 )
 def test_what_is_no_trace_of_this_version_is_refused(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, first: str, told: str
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, first: str, message: str
 ) -> None:
     trace = tmp_path / "trace"
     trace.write_text(f"{first}\n" if first else "")
     assert main([*SMALL, f"--replay={trace}"]) == 1
-    said = capsys.readouterr().err
-    assert f"{trace}, line 1: expected a trace" in said
-    assert told in said
+    error = capsys.readouterr().err
+    assert f"{trace}, line 1: expected a trace" in error
+    assert message in error
 
 
 def test_a_dump_without_nodes_is_refused_with_the_next_step(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -227,20 +227,20 @@ def dumped(tmp_path: Path, *records: dict[str, object]) -> str:
 
 def test_volumes_that_fail_and_nodes_that_are_needed(capsys: pytest.CaptureFixture[str]) -> None:
     flags = ["--unhealthy=driver/disk.csi.example", "--zone-down=zone-b", "--nodes-needed", "--node-like=node-00001"]
-    found = json.loads(report(capsys, "-o", "json", *flags)[1])
-    assert found["whatIf"]["changes"] == ["zone-b gone", "disk.csi.example unhealthy"]
-    assert found["whatIf"]["withoutData"]
-    assert set(found["nodesNeeded"]["like"]) <= {"node-00001"}
-    needed = found["nodesNeeded"]
-    assert needed["pods"] == found["result"]["failed"] + found["whatIf"]["result"]["failed"]
+    summary = json.loads(report(capsys, "-o", "json", *flags)[1])
+    assert summary["whatIf"]["changes"] == ["zone-b gone", "disk.csi.example unhealthy"]
+    assert summary["whatIf"]["withoutData"]
+    assert set(summary["nodesNeeded"]["like"]) <= {"node-00001"}
+    needed = summary["nodesNeeded"]
+    assert needed["pods"] == summary["result"]["failed"] + summary["whatIf"]["result"]["failed"]
     assert needed["placed"] + needed["failed"] == needed["pods"]
-    told = report(capsys, *flags)[1]
-    assert "Pods without their data: default/app-" in told
-    assert "Nodes needed: " in told
+    text = report(capsys, *flags)[1]
+    assert "Pods without their data: default/app-" in text
+    assert "Nodes needed: " in text
 
 
 @pytest.mark.parametrize(
-    ("flag", "told"),
+    ("flag", "message"),
     [
         ("--unhealthy=pv/none", '--unhealthy pv: there is no "none"'),
         ("--unhealthy=driver/none", '--unhealthy driver: there is no "none"'),
@@ -251,10 +251,10 @@ def test_volumes_that_fail_and_nodes_that_are_needed(capsys: pytest.CaptureFixtu
     ],
 )
 def test_a_question_about_what_there_is_not_is_refused(
-    capsys: pytest.CaptureFixture[str], flag: str, told: str
+    capsys: pytest.CaptureFixture[str], flag: str, message: str
 ) -> None:
     assert main([*SMALL, flag]) == 2
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("now", "placed"), [("2026-01-01T00:00:00Z", 0), ("2026-01-01T01:00:00Z", 1), (None, 1)])
@@ -266,7 +266,11 @@ def test_a_reservation_in_a_dump_ends_when_it_is_over(
     held |= {"bound-at": "2025-12-31T23:55:00Z", "expires-at": "2026-01-01T00:05:00Z"}
     spec = {"accessModes": ["ReadWriteOnce"], "storageClassName": "fast"}
     volume = document("v1", "PersistentVolume", "pv", spec=spec | {"capacity": size}, status={"phase": "Available"})
-    volume["metadata"] = {"name": "pv", "uid": "pv", "annotations": {prefix + key: said for key, said in held.items()}}
+    volume["metadata"] = {
+        "name": "pv",
+        "uid": "pv",
+        "annotations": {prefix + key: value for key, value in held.items()},
+    }
     claimed = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
     flag = dumped(
         tmp_path,
@@ -277,9 +281,9 @@ def test_a_reservation_in_a_dump_ends_when_it_is_over(
         document("v1", "Pod", "waits", spec={"containers": [], "volumes": claimed}),
     )
     main(["simulate", flag, "-o", "json", *([f"--now={now}"] if now else [])])
-    found = json.loads(capsys.readouterr().out)
-    assert found["result"]["placed"] == placed
-    assert now is None or found["now"] == now
+    summary = json.loads(capsys.readouterr().out)
+    assert summary["result"]["placed"] == placed
+    assert now is None or summary["now"] == now
 
 
 def test_a_dump_without_capacities_says_what_it_cannot_answer(

@@ -28,8 +28,8 @@ def licenses(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def simulated(target: Path, directory: Path, configuration: str, *flags: str) -> tuple[int, dict[str, object], str]:
     (directory / "scheduler.yaml").write_text(configuration)
     (directory / "cluster.yaml").write_text(FILES["cluster.yaml"])
-    asked = ("-f", "cluster.yaml", "--config", "scheduler.yaml", "-o", "json", *flags)
-    done = run(target, "simulate", *asked, cwd=directory)
+    arguments = ("-f", "cluster.yaml", "--config", "scheduler.yaml", "-o", "json", *flags)
+    done = run(target, "simulate", *arguments, cwd=directory)
     return done.returncode, json.loads(done.stdout)["result"] if done.stdout else {}, done.stderr
 
 
@@ -41,7 +41,7 @@ def test_the_example_of_the_page_runs_in_the_simulator(licenses: Path, tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "says"),
+    ("old", "new", "message"),
     [
         pytest.param(
             "perNode: 2",
@@ -96,10 +96,12 @@ def test_the_example_of_the_page_runs_in_the_simulator(licenses: Path, tmp_path:
         ),
     ],
 )
-def test_what_is_wrong_is_named_with_its_place(licenses: Path, tmp_path: Path, old: str, new: str, says: str) -> None:
+def test_what_is_wrong_is_named_with_its_place(
+    licenses: Path, tmp_path: Path, old: str, new: str, message: str
+) -> None:
     assert old in CONFIGURATION
     code, _, errors = simulated(licenses, tmp_path, CONFIGURATION.replace(old, new))
-    assert (code, errors) == (2, f"pvc-prebinder: --config scheduler.yaml: {says}\n")
+    assert (code, errors) == (2, f"pvc-prebinder: --config scheduler.yaml: {message}\n")
 
 
 def test_the_scheduler_reads_the_same_configuration(licenses: Path, tmp_path: Path) -> None:
@@ -123,7 +125,7 @@ Broken = "broken:Broken"
 
 
 @pytest.mark.parametrize(
-    ("source", "says"),
+    ("source", "message"),
     [
         ("import nowhere\n", "broken:Broken cannot be imported: ModuleNotFoundError: No module named 'nowhere'"),
         ("raise SystemExit(1)\n", "broken:Broken cannot be imported: SystemExit: 1"),
@@ -135,10 +137,12 @@ Broken = "broken:Broken"
     ],
     ids=["import", "exit", "no-class", "abstract"],
 )
-def test_a_plugin_that_cannot_be_used_is_one_line_with_its_distribution(tmp_path: Path, source: str, says: str) -> None:
+def test_a_plugin_that_cannot_be_used_is_one_line_with_its_distribution(
+    tmp_path: Path, source: str, message: str
+) -> None:
     install(tmp_path / "site", BROKEN, {"broken.py": source})
     code, _, errors = simulated(tmp_path / "site", tmp_path, CONFIGURATION)
-    problem = f"plugin Broken of distribution broken 2.1: {says}"
+    problem = f"plugin Broken of distribution broken 2.1: {message}"
     assert (code, errors) == (2, f"pvc-prebinder: --config scheduler.yaml: {problem}\n")
 
 

@@ -22,9 +22,9 @@ class Methods:
     async def crash(self, _: Params) -> object:
         raise ZeroDivisionError
 
-    async def ask(self, body: bytes) -> Any:
-        told = await answer(body, {"add": self.add, "fail": self.fail, "crash": self.crash})
-        return None if told is None else cbor2.loads(told)
+    async def respond(self, body: bytes) -> Any:
+        response = await answer(body, {"add": self.add, "fail": self.fail, "crash": self.crash})
+        return None if response is None else cbor2.loads(response)
 
 
 def request(method: object = "add", **others: object) -> dict[str, object]:
@@ -36,8 +36,8 @@ def notification(method: str = "add", **others: object) -> dict[str, object]:
 
 
 async def test_a_call_is_answered_with_its_id() -> None:
-    told = await Methods().ask(cbor2.dumps(request(params={"a": 1, "b": 2}, id="x")))
-    assert told == {"jsonrpc": "2.0", "result": 3, "id": "x"}
+    response = await Methods().respond(cbor2.dumps(request(params={"a": 1, "b": 2}, id="x")))
+    assert response == {"jsonrpc": "2.0", "result": 3, "id": "x"}
 
 
 @pytest.mark.parametrize(
@@ -91,38 +91,42 @@ async def test_a_call_is_answered_with_its_id() -> None:
 )
 async def test_what_is_wrong_is_answered_by_code(body: bytes, code: int, identifier: object) -> None:
     methods = Methods()
-    told = await methods.ask(body)
-    assert set(told) == {"jsonrpc", "error", "id"}
-    assert (told["jsonrpc"], told["error"]["code"], told["id"]) == ("2.0", code, identifier), told
-    assert isinstance(told["error"]["message"], str)
-    assert len(told["error"]["message"]) < 300
+    response = await methods.respond(body)
+    assert set(response) == {"jsonrpc", "error", "id"}
+    assert (response["jsonrpc"], response["error"]["code"], response["id"]) == ("2.0", code, identifier), response
+    assert isinstance(response["error"]["message"], str)
+    assert len(response["error"]["message"]) < 300
     assert methods.performed == []
 
 
 async def test_an_error_of_a_method_carries_its_data() -> None:
-    told = await Methods().ask(cbor2.dumps(request("fail")))
-    assert told["error"] == {"code": -32042, "message": "as told", "data": {"why": "asked to"}}
+    response = await Methods().respond(cbor2.dumps(request("fail")))
+    assert response["error"] == {"code": -32042, "message": "as told", "data": {"why": "asked to"}}
 
 
 @pytest.mark.parametrize("method", ["add", "fail", "crash", "none"])
 async def test_a_notification_is_performed_and_not_answered(method: str) -> None:
     methods = Methods()
-    assert await methods.ask(cbor2.dumps(notification(method))) is None
+    assert await methods.respond(cbor2.dumps(notification(method))) is None
     assert methods.performed == ([{}] if method == "add" else [])
 
 
 async def test_a_call_with_the_id_null_is_answered() -> None:
-    assert (await Methods().ask(cbor2.dumps(request(id=None)))) == {"jsonrpc": "2.0", "result": 0, "id": None}
+    assert (await Methods().respond(cbor2.dumps(request(id=None)))) == {"jsonrpc": "2.0", "result": 0, "id": None}
 
 
 async def test_a_batch_is_answered_in_its_order_without_its_notifications() -> None:
     batch = [request(id=1, params={"a": 1}), notification(params={"a": 2}), 3, request("fail", id=4)]
     methods = Methods()
-    told = await methods.ask(cbor2.dumps(batch))
-    assert [one["id"] for one in told] == [1, None, 4]
-    assert [one["error"]["code"] if "error" in one else one["result"] for one in told] == [1, -32600, -32042]
+    response = await methods.respond(cbor2.dumps(batch))
+    assert [entry["id"] for entry in response] == [1, None, 4]
+    assert [entry["error"]["code"] if "error" in entry else entry["result"] for entry in response] == [
+        1,
+        -32600,
+        -32042,
+    ]
     assert methods.performed == [{"a": 1}, {"a": 2}]
 
 
 async def test_a_batch_of_notifications_is_not_answered() -> None:
-    assert await Methods().ask(cbor2.dumps([notification(), notification()])) is None
+    assert await Methods().respond(cbor2.dumps([notification(), notification()])) is None

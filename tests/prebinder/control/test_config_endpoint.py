@@ -12,8 +12,8 @@ YAML = {"Content-Type": "application/yaml"}
 
 
 async def put(control: Control, body: bytes) -> tuple[int, str]:
-    status, told, _ = await control.ask("PUT", "/config", body, YAML)
-    return status, told.decode()
+    status, content, _ = await control.request("PUT", "/config", body, YAML)
+    return status, content.decode()
 
 
 def weight(configurations: ConfigurationInForce) -> int:
@@ -53,10 +53,10 @@ async def test_a_wrong_configuration_changes_nothing(body: bytes, problem: str, 
     configurations = configured()
     before = configurations.current
     async with controlled(tmp_path, configurations=configurations) as control:
-        status, told = await put(control, body)
+        status, content = await put(control, body)
         assert status == 422
-        assert told.startswith(problem), told
-        assert len(told) < 1000
+        assert content.startswith(problem), content
+        assert len(content) < 1000
         assert configurations.current is before
         assert (await put(control, CONFIGURATION.encode()))[0] == 200
 
@@ -65,11 +65,11 @@ async def test_what_is_in_force_can_be_put_back(tmp_path: Path) -> None:
     configurations = configured()
     before = configurations.current
     async with controlled(tmp_path, configurations=configurations) as control:
-        status, told, headers = await control.ask("GET", "/config")
+        status, content, headers = await control.request("GET", "/config")
         assert (status, headers["Content-Type"]) == (200, "application/yaml; charset=utf-8")
         assert (await put(control, CONFIGURATION.replace("BinPack: 1", "BinPack: 7").encode()))[0] == 200
-        assert (await put(control, told))[0] == 200
-        assert (await control.ask("GET", "/config"))[1] == told
+        assert (await put(control, content))[0] == 200
+        assert (await control.request("GET", "/config"))[1] == content
     assert configurations.current is not before
     assert weight(configurations) == 1
 
@@ -86,4 +86,4 @@ async def test_what_is_in_force_can_be_put_back(tmp_path: Path) -> None:
 )
 async def test_status_codes(body: bytes, headers: dict[str, str], status: int, tmp_path: Path) -> None:
     async with controlled(tmp_path) as control:
-        assert (await control.ask("PUT", "/config", body, headers))[0] == status
+        assert (await control.request("PUT", "/config", body, headers))[0] == status

@@ -14,8 +14,8 @@ DOCUMENT = Path(__file__).parents[3] / "docs" / "scheduler-control.md"
 
 
 def example() -> str:
-    (found,) = re.findall(r"^```python\n(.*?)^```", DOCUMENT.read_text(), re.MULTILINE | re.DOTALL)
-    return str(found)
+    (source,) = re.findall(r"^```python\n(.*?)^```", DOCUMENT.read_text(), re.MULTILINE | re.DOTALL)
+    return str(source)
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ async def test_the_example_places_a_pod(answer: Bound | Refused, code: int, prin
         )
         out, err = await run.communicate()
     assert (run.returncode, (out + err).decode()) == (code, printed)
-    assert binding.asked == [("bind", "default/web-0", "", "")]
+    assert binding.calls == [("bind", "default/web-0", "", "")]
 
 
 def test_the_example_stays_short() -> None:

@@ -92,12 +92,12 @@ async def test_three_thousand_hostile_bodies(tmp_path: Path) -> None:
     codes: Counter[int | None] = Counter()
     async with controlled(tmp_path, Scripted(Bound("n1"))) as control:
         for body, right in bodies():
-            status, told = await control.post(body)
+            status, content = await control.post(body)
             if status == 204:  # the noise took the id away
                 codes[None] += 1
                 continue
             assert status == 200, (body[:300], status)
-            answer = cbor2.loads(told)
+            answer = cbor2.loads(content)
             code = answer["error"]["code"] if "error" in answer else None
             codes[code] += 1
             assert code in right, (body[:300], answer)

@@ -17,9 +17,9 @@ POD: dict[str, Any] = {"namespace": "default", "name": "web-0"}
 async def test_a_bound_pod_is_answered_with_its_node_and_volumes(tmp_path: Path) -> None:
     binding = Scripted(Bound("n1", "a", {"data": "pv-1"}, ("log",)))
     async with controlled(tmp_path, binding) as control:
-        told = await control.call("bind.pod", POD | {"uid": "1-2", "node": "n1"})
-    assert told["result"] == {"node": "n1", "zone": "a", "volumes": {"data": "pv-1"}, "provisioned": ["log"]}
-    assert binding.asked == [("bind", "default/web-0", "1-2", "n1")]
+        response = await control.call("bind.pod", POD | {"uid": "1-2", "node": "n1"})
+    assert response["result"] == {"node": "n1", "zone": "a", "volumes": {"data": "pv-1"}, "provisioned": ["log"]}
+    assert binding.calls == [("bind", "default/web-0", "1-2", "n1")]
 
 
 @pytest.mark.parametrize(
@@ -33,15 +33,15 @@ async def test_what_is_taken_back_is_answered(answer: Released, expected: object
     binding = Scripted(answer)
     async with controlled(tmp_path, binding) as control:
         assert (await control.call("unbind.pod", POD))["result"] == expected
-    assert binding.asked == [("unbind", "default/web-0", "")]
+    assert binding.calls == [("unbind", "default/web-0", "")]
 
 
 @pytest.mark.parametrize("refusal", Refusal)
 @pytest.mark.parametrize("method", ["bind.pod", "unbind.pod"])
 async def test_every_refusal_has_a_code_of_its_own(method: str, refusal: Refusal, tmp_path: Path) -> None:
     async with controlled(tmp_path, Scripted(Refused(refusal, "not now"))) as control:
-        told = await control.call(method, POD)
-    assert told["error"] == {"code": CODES[refusal], "message": "not now", "data": {"refusal": str(refusal)}}
+        response = await control.call(method, POD)
+    assert response["error"] == {"code": CODES[refusal], "message": "not now", "data": {"refusal": str(refusal)}}
 
 
 def test_codes_are_servers_own_and_differ() -> None:
@@ -94,7 +94,7 @@ async def test_wrong_parameters_are_named(method: str, params: object, problem: 
         error = (await control.call(method, params))["error"]
     assert error["code"] == -32602
     assert error["message"].startswith(problem), error
-    assert binding.asked == []
+    assert binding.calls == []
 
 
 async def test_a_pod_that_takes_long_is_not_waited_for_for_ever() -> None:

@@ -47,13 +47,13 @@ def test_what_the_thread_does_is_seen() -> None:
 )
 async def test_what_is_asked_for_is_checked(query: str, status: int, problem: str, tmp_path: Path) -> None:
     async with controlled(tmp_path) as control:
-        found, told, _ = await control.ask("GET", f"/debug/profile?{query}")
-        assert (found, told.decode().startswith(problem)) == (status, True), told
+        returned, content, _ = await control.request("GET", f"/debug/profile?{query}")
+        assert (returned, content.decode().startswith(problem)) == (status, True), content
 
 
-async def asked(control: Control, query: str) -> tuple[int, str, str]:
-    status, told, headers = await control.ask("GET", f"/debug/profile?{query}")
-    return status, told.decode(), headers["Content-Type"]
+async def fetched_profile(control: Control, query: str) -> tuple[int, str, str]:
+    status, content, headers = await control.request("GET", f"/debug/profile?{query}")
+    return status, content.decode(), headers["Content-Type"]
 
 
 async def until(holds: Callable[[], bool]) -> None:
@@ -69,24 +69,24 @@ def profiled(clock: FakeClock) -> list[float]:
 async def test_one_profile_at_a_time(tmp_path: Path) -> None:
     clock = FakeClock()
     async with controlled(tmp_path, clock=clock) as control:
-        first = asyncio.create_task(asked(control, "seconds=120"))
+        first = asyncio.create_task(fetched_profile(control, "seconds=120"))
         await until(lambda: profiled(clock) == [120])
-        status, told, _ = await asked(control, "seconds=1")
-        assert (status, told) == (409, "another profile is running; retry when it is done\n")
+        status, content, _ = await fetched_profile(control, "seconds=1")
+        assert (status, content) == (409, "another profile is running; retry when it is done\n")
         await clock.advance(120)
-        status, told, kind = await first
+        status, content, kind = await first
         assert (status, kind) == (200, "text/plain; charset=utf-8")
-        assert "Recorded:" in told
+        assert "Recorded:" in content
 
 
 async def test_a_profile_that_nobody_waits_for_ends(tmp_path: Path) -> None:
     clock = FakeClock()
     async with controlled(tmp_path, clock=clock) as control:
-        first = asyncio.create_task(asked(control, "seconds=120"))
+        first = asyncio.create_task(fetched_profile(control, "seconds=120"))
         await until(lambda: profiled(clock) == [120])
         first.cancel()
         await settle()
-        second = asyncio.create_task(asked(control, "seconds=1"))
+        second = asyncio.create_task(fetched_profile(control, "seconds=1"))
         await until(lambda: profiled(clock) == [120, 1])
         await clock.advance(1)
         assert (await second)[0] == 200

@@ -64,8 +64,8 @@ async def test_status_codes(
 ) -> None:
     async with controlled(tmp_path, Scripted(Bound("n1"))) as control:
         sent = {name: text.replace("PORT", str(control.port)) for name, text in headers.items()}
-        found, told, answered = await control.ask(method, path, body, sent)
-        assert found == status, told
+        returned, content, answered = await control.request(method, path, body, sent)
+        assert returned == status, content
         assert (answered.get("WWW-Authenticate") == "Bearer") == (status == 401)
         assert ("Allow" in answered) == (status == 405)
         assert (await control.call("bind.pod", {"namespace": "a", "name": "b"}))["result"]["node"] == "n1"
@@ -76,7 +76,7 @@ async def test_notifications_have_no_content_to_answer(tmp_path: Path) -> None:
     async with controlled(tmp_path, binding) as control:
         call = cbor2.dumps({"jsonrpc": "2.0", "method": "bind.pod", "params": {"namespace": "a", "name": "b"}})
         assert await control.post(call) == (204, b"")
-    assert binding.asked == [("bind", "a/b", "", "")]
+    assert binding.calls == [("bind", "a/b", "", "")]
 
 
 async def raw(control: Control, head: str) -> bytes:
@@ -113,9 +113,9 @@ async def test_without_a_host_it_is_not_known_who_is_meant(tmp_path: Path) -> No
 
 async def test_a_bug_is_an_answer_too(caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:
     async with controlled(tmp_path, Scripted(ZeroDivisionError())) as control:
-        told = await control.call("bind.pod", {"namespace": "a", "name": "b"})
-        assert told["error"]["code"] == -32603
-        control_works = await control.ask("GET", "/config")
+        response = await control.call("bind.pod", {"namespace": "a", "name": "b"})
+        assert response["error"]["code"] == -32603
+        control_works = await control.request("GET", "/config")
         assert control_works[0] == 200
     assert "ZeroDivisionError" in caplog.text
 
@@ -140,16 +140,16 @@ async def test_a_rotated_token_counts_and_the_old_one_does_not(tmp_path: Path) -
         rotated.write_text(f"{new}\n")
         rotated.chmod(0o400)
         rotated.rename(tmp_path / "token")
-        assert (await control.ask("GET", "/config"))[0] == 200
+        assert (await control.request("GET", "/config"))[0] == 200
         await clock.advance(LOOK_SECONDS)
 
         async def answer() -> int:
-            return (await control.ask("GET", "/config", None, {"Authorization": f"Bearer {new}"}))[0]
+            return (await control.request("GET", "/config", None, {"Authorization": f"Bearer {new}"}))[0]
 
         async with asyncio.timeout(10):
             while await answer() != 200:
                 pass
-        assert (await control.ask("GET", "/config"))[0] == 401
+        assert (await control.request("GET", "/config"))[0] == 401
 
 
 async def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
@@ -168,8 +168,8 @@ async def test_without_an_address_there_is_neither_a_port_nor_a_token(tmp_path: 
 
 async def test_what_there_is_is_told_to_who_asks_for_something_else(tmp_path: Path) -> None:
     async with controlled(tmp_path) as control:
-        told = [(await control.ask(*asked))[1] for asked in (("GET", "/metrics"), ("DELETE", "/config"))]
-    assert told == [b"there is no /metrics: expected /rpc or /config or /debug/profile\n", b"expected GET or PUT\n"]
+        contents = [(await control.request(*request))[1] for request in (("GET", "/metrics"), ("DELETE", "/config"))]
+    assert contents == [b"there is no /metrics: expected /rpc or /config or /debug/profile\n", b"expected GET or PUT\n"]
 
 
 class Lingering(FakeClock):

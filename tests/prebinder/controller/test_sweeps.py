@@ -47,9 +47,9 @@ async def test_the_leader_sweeps_each_driver_at_the_interval_and_when_it_is_due(
 
 async def test_the_report_names_what_is_not_healthy_and_does_not_say_so_itself() -> None:
     store = Store("scheduler.cloud.example/")
-    told = volume("told", driver=NAME, annotations={Annotations().health: "DataLoss"}, resource_version=7)
-    for one in (told, volume("new", driver=NAME), volume("well", driver=NAME, resource_version=9)):
-        store.volumes.upsert(one)
+    reported = volume("told", driver=NAME, annotations={Annotations().health: "DataLoss"}, resource_version=7)
+    for stored in (reported, volume("new", driver=NAME), volume("well", driver=NAME, resource_version=9)):
+        store.volumes.upsert(stored)
     cluster = ClusterSweeps(Settings(), store, Sweeps())
     assert cluster.on_lease() == {}
     handles = await cluster.handles(NAME)

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from prebinder.extender.server import LARGEST_BODY
 from tests.builders import claim
-from tests.prebinder.extending import Asked, asked
+from tests.prebinder.extending import RunningExtender, running_extender
 from tests.scheduler.extending import extender, nodes, pod, unhealthy_volume
 
 SEED: Final = 20
@@ -104,20 +104,20 @@ def bodies() -> Iterator[Hostile]:
 
 def check_answer(verb: str, body: bytes, answer: bytes) -> None:
     """Every node asked about is in the answer, once for each time it was named."""
-    found = json.loads(answer)
+    result = json.loads(answer)
     if verb == "prioritize":
-        assert all(type(one["Score"]) is int and 0 <= one["Score"] <= 10 for one in found)
-        told = [one["Host"] for one in found]
+        assert all(type(priority["Score"]) is int and 0 <= priority["Score"] <= 10 for priority in result)
+        nodes = [priority["Host"] for priority in result]
     else:
-        told = [*(found["NodeNames"] or ()), *found["FailedAndUnresolvableNodes"]]
-        assert found["Error"] == ""
+        nodes = [*(result["NodeNames"] or ()), *result["FailedAndUnresolvableNodes"]]
+        assert result["Error"] == ""
     # Texts that nobody reads need not be UTF-8.
     read = json.loads(body.decode(errors="replace"), strict=False)
     parts = {key.lower(): part for key, part in read.items()}
-    assert set(told) == set(parts.get("nodenames") or ())
+    assert set(nodes) == set(parts.get("nodenames") or ())
 
 
-async def good(server: Asked) -> bool:
+async def good(server: RunningExtender) -> bool:
     status, _ = await server.post("filter", json.dumps(document(Random(1))).encode())
     return status == 200
 
@@ -125,7 +125,7 @@ async def good(server: Asked) -> bool:
 async def test_five_thousand_hostile_bodies() -> None:
     answers = extender([*nodes(), claim("data"), claim("log"), unhealthy_volume("pv-a", zone="a")])
     statuses: Counter[int] = Counter()
-    async with asked(answers) as server:
+    async with running_extender(answers) as server:
         for verb, body, right in bodies():
             status, answer = await server.post(verb, body)
             statuses[status] += 1

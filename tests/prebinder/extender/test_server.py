@@ -10,7 +10,7 @@ import pytest
 from prebinder.extender.server import LARGEST_BODY
 from scheduler.extender.extender import Answer, Extender
 from tests.builders import claim
-from tests.prebinder.extending import LOOPBACK, asked
+from tests.prebinder.extending import LOOPBACK, running_extender
 from tests.scheduler.extending import arguments, extender, nodes, proposed, unhealthy_volume
 
 NAMES = ["n1", "n3"]
@@ -35,11 +35,11 @@ class Broken:
 
 
 async def test_all_verbs_answer_and_are_counted() -> None:
-    async with asked(answers()) as server:
+    async with running_extender(answers()) as server:
         status, body = await server.post("filter", BODY)
         assert (status, json.loads(body)["NodeNames"]) == (200, ["n3"])
         status, body = await server.post("prioritize", BODY)
-        assert (status, [one["Host"] for one in json.loads(body)]) == (200, NAMES)
+        assert (status, [priority["Host"] for priority in json.loads(body)]) == (200, NAMES)
         status, body = await server.post("preempt", proposed({"n1": ["u1"], "n3": ["u3"]}))
         assert (status, list(json.loads(body)["NodeNameToMetaVictims"])) == (200, ["n3"])
         assert server.counts.codes == [("filter", 200), ("prioritize", 200), ("preempt", 200)]
@@ -61,19 +61,22 @@ async def test_all_verbs_answer_and_are_counted() -> None:
     ],
 )
 async def test_status_codes(verb: str, body: bytes, headers: dict[str, str], status: int) -> None:
-    async with asked(answers()) as server:
+    async with running_extender(answers()) as server:
         assert (await server.post(verb, body, **headers))[0] == status
         assert (await server.post("filter", BODY))[0] == 200
 
 
 async def test_another_method_is_refused() -> None:
-    async with asked(answers()) as server, server.session.get(f"http://{LOOPBACK}:{server.port}/filter") as answer:
+    async with (
+        running_extender(answers()) as server,
+        server.session.get(f"http://{LOOPBACK}:{server.port}/filter") as answer,
+    ):
         assert answer.status == 405
 
 
 async def test_until_the_cluster_is_read_it_says_so() -> None:
     waiting: list[str] = ["waiting for pods"]
-    async with asked(answers(), not_ready=lambda: waiting[0] if waiting else None) as server:
+    async with running_extender(answers(), not_ready=lambda: waiting[0] if waiting else None) as server:
         assert await server.post("filter", BODY) == (503, b"waiting for pods\n")
         waiting.clear()
         assert (await server.post("filter", BODY))[0] == 200
@@ -81,13 +84,13 @@ async def test_until_the_cluster_is_read_it_says_so() -> None:
 
 
 async def test_a_bug_is_an_answer_too(caplog: pytest.LogCaptureFixture) -> None:
-    async with asked(Broken()) as server:
+    async with running_extender(Broken()) as server:
         assert (await server.post("filter", BODY))[0] == 500
     assert "ZeroDivisionError" in caplog.text
 
 
 async def test_a_body_that_is_too_large_is_not_read_to_its_end() -> None:
-    async with asked(answers()) as server:
+    async with running_extender(answers()) as server:
         reader, writer = await asyncio.open_connection(LOOPBACK, server.port)
         writer.write(b"POST /filter HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000000\r\n\r\n")
         assert b" 413 " in await reader.readline()
@@ -95,7 +98,7 @@ async def test_a_body_that_is_too_large_is_not_read_to_its_end() -> None:
 
 
 async def test_a_body_that_does_not_come_is_given_up() -> None:
-    async with asked(answers(), body_seconds=0.01) as server:
+    async with running_extender(answers(), body_seconds=0.01) as server:
         reader, writer = await asyncio.open_connection(LOOPBACK, server.port)
         writer.write(b"POST /filter HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{")
         assert b" 408 " in await reader.readline()
@@ -103,7 +106,7 @@ async def test_a_body_that_does_not_come_is_given_up() -> None:
 
 
 async def test_a_client_that_goes_away_stops_nothing() -> None:
-    async with asked(answers()) as server:
+    async with running_extender(answers()) as server:
         _, writer = await asyncio.open_connection(LOOPBACK, server.port)
         writer.write(b"POST /filter HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{")
         await writer.drain()

@@ -29,15 +29,15 @@ class Samples:
         self._samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
 
     def value(self, name: str, **labels: str) -> float:
-        (found,) = (one.value for one in self._samples if (one.name, one.labels) == (name, labels))
-        return float(found)
+        (value,) = (sample.value for sample in self._samples if (sample.name, sample.labels) == (name, labels))
+        return float(value)
 
     def names(self) -> set[str]:
-        return {one.name for one in self._samples}
+        return {sample.name for sample in self._samples}
 
 
-async def exported(found: SchedulerInstruments, state: SchedulerState | None = None) -> Samples:
-    return Samples((await found.render(state or SchedulerState())).decode())
+async def exported(metrics: SchedulerInstruments, state: SchedulerState | None = None) -> Samples:
+    return Samples((await metrics.render(state or SchedulerState())).decode())
 
 
 def full(name: str, zone: str, cpu: str) -> NodeInfo:
@@ -48,18 +48,18 @@ def full(name: str, zone: str, cpu: str) -> NodeInfo:
 
 @pytest.mark.parametrize(("error", "result"), [(False, "unschedulable"), (True, "error")])
 async def test_a_failure_is_counted_with_its_reason_and_result(error: bool, result: str) -> None:
-    found = instruments()
-    found.attempts.failed("ours", Reason.UNHEALTHY, error=error)
-    samples = await exported(found)
+    metrics = instruments()
+    metrics.attempts.failed("ours", Reason.UNHEALTHY, error=error)
+    samples = await exported(metrics)
     assert samples.value("scheduler_schedule_attempts_total", profile="ours", result=result) == 1
     assert samples.value("scheduler_pod_schedule_failed_total", profile="ours", reason="Unhealthy") == 1
     assert samples.value("scheduler_pod_schedule_failed_total", profile="ours", reason="ReservedForOther") == 0
 
 
 async def test_times_are_counted_from_when_the_pod_was_first_seen_by_zone() -> None:
-    found = instruments()
-    found.attempts.scheduled("ours", "zone-a", SchedulingTimes(waited=3.0, attempt=0.5, binding=0.02), 2)
-    samples = await exported(found)
+    metrics = instruments()
+    metrics.attempts.scheduled("ours", "zone-a", SchedulingTimes(waited=3.0, attempt=0.5, binding=0.02), 2)
+    samples = await exported(metrics)
     waited = "pvc_prebinder_scheduler_pod_scheduling_duration_seconds"
     assert samples.value(f"{waited}_sum", profile="ours", zone="zone-a") == 3.0
     assert samples.value(f"{waited}_bucket", le="2.56", profile="ours", zone="zone-a") == 0
@@ -68,13 +68,13 @@ async def test_times_are_counted_from_when_the_pod_was_first_seen_by_zone() -> N
 
 
 async def test_dashboards_of_kube_scheduler_find_its_histograms() -> None:
-    found = instruments()
-    found.attempts.decided("ours", 0.004, fits=True)
-    found.attempts.decided("ours", 0.002, fits=False)
+    metrics = instruments()
+    metrics.attempts.decided("ours", 0.004, fits=True)
+    metrics.attempts.decided("ours", 0.002, fits=False)
     for attempts in (1, 15, 400):
         times = SchedulingTimes(waited=3.0, attempt=0.5, binding=0.02)
-        found.attempts.scheduled("ours", "zone-a", times, attempts)
-    samples = await exported(found)
+        metrics.attempts.scheduled("ours", "zone-a", times, attempts)
+    samples = await exported(metrics)
     attempt = "scheduler_scheduling_attempt_duration_seconds"
     assert samples.value(f"{attempt}_sum", result="unschedulable", profile="ours") == 0.002
     assert samples.value(f"{attempt}_sum", result="scheduled", profile="ours") == 1.5
@@ -113,18 +113,18 @@ class Events:
 
 
 async def test_a_refused_configuration_is_told_and_the_rules_stay() -> None:
-    found, events, applied, clock = instruments(), Events(), list[int](), FakeClock()
+    metrics, events, applied, clock = instruments(), Events(), list[int](), FakeClock()
     about = ObjectRef("coordination.k8s.io/v1", "Lease", "lease", "home")
-    news = ConfigurationNews(found.configuration, events, about, clock, lambda: applied.append(1))
+    news = ConfigurationNews(metrics.configuration, events, about, clock, lambda: applied.append(1))
     news.configuration_changed(ReloadOutcome.REFUSED, "profiles[0].scores: wrong")
-    assert (await exported(found)).value("pvc_prebinder_config_last_reload_successful") == 0
+    assert (await exported(metrics)).value("pvc_prebinder_config_last_reload_successful") == 0
     assert events.said == [
         ("ConfigRefused", "Configuration rejected; the previous one stays in force: profiles[0].scores: wrong")
     ]
     assert applied == []
     await clock.advance(60)
     news.configuration_changed(ReloadOutcome.APPLIED, "")
-    samples = await exported(found)
+    samples = await exported(metrics)
     assert samples.value("pvc_prebinder_config_last_reload_successful") == 1
     assert samples.value("pvc_prebinder_config_last_reload_success_timestamp_seconds") == clock.now().timestamp()
     assert (events.said[-1][0], applied) == ("ConfigReloaded", [1])

@@ -26,9 +26,9 @@ OURS = Annotations()
 def test_a_class_is_left_alone_for_a_reason(subject: StorageClass, available: int, left_alone: Reason | None) -> None:
     volumes = [volume(f"pv-{number}") for number in range(available)]
     bound = volume("bound", phase="Bound", claim="default/data")
-    (found,) = outlooks([subject], [*volumes, bound, volume("other", storage_class="slow")], OURS)
-    assert found.left_alone is left_alone
-    first, *rest = class_checks([found])
+    (outlook,) = outlooks([subject], [*volumes, bound, volume("other", storage_class="slow")], OURS)
+    assert outlook.left_alone is left_alone
+    first, *rest = class_checks([outlook])
     assert first.state is (CheckState.OK if left_alone is None else CheckState.NOTE)
     assert len(rest) == (left_alone is not None)
 

@@ -91,12 +91,12 @@ def test_what_could_not_be_learned_is_not_taken_for_missing() -> None:
 
 def test_the_scheduler_does_without_some_kinds_and_says_what_that_means() -> None:
     served = ALL_SERVED | {"policy/v1": (), "storage.k8s.io/v1": ["storageclasses", "csinodes", "volumeattachments"]}
-    found = {
+    checks = {
         check.subject: check for check in check_served(served, SCHEDULER.kinds) if check.state is not CheckState.OK
     }
-    assert {check.state for check in found.values()} == {CheckState.NOTE}
-    assert found["API storage.k8s.io/v1"].meaning == "storage capacity is ignored"
-    assert found["API policy/v1"].meaning.startswith("preemption ignores")
+    assert {check.state for check in checks.values()} == {CheckState.NOTE}
+    assert checks["API storage.k8s.io/v1"].meaning == "storage capacity is ignored"
+    assert checks["API policy/v1"].meaning.startswith("preemption ignores")
     assert set(unserved(served, SCHEDULER_KINDS)) == {CSI_DRIVERS, CAPACITIES, DISRUPTION_BUDGETS}
 
 

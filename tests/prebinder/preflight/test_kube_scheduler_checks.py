@@ -77,9 +77,9 @@ def test_a_file_as_it_should_be() -> None:
     ],
 )
 def test_each_defect_of_an_extender(change: dict[str, object], subject: str, state: CheckState, meaning: str) -> None:
-    (found,) = complaints(file(GOOD | change))
-    assert (found.subject, found.state) == (f"extenders[0].{subject}", state)
-    assert meaning in found.meaning
+    (complaint,) = complaints(file(GOOD | change))
+    assert (complaint.subject, complaint.state) == (f"extenders[0].{subject}", state)
+    assert meaning in complaint.meaning
 
 
 def test_plain_http_on_loopback_is_fine() -> None:
@@ -95,15 +95,15 @@ def test_of_several_extenders_ours_is_judged() -> None:
 
 def test_a_profile_overrides_the_file() -> None:
     profiles = [{"schedulerName": "a"}, {"schedulerName": "b", "percentageOfNodesToScore": 30}]
-    (found,) = complaints(file(GOOD, profiles=profiles))
-    assert (found.subject, found.state) == ("profiles[1].percentageOfNodesToScore", CheckState.NOTE)
-    assert found.found == "30 for b"
-    (found,) = complaints(file(GOOD, percentageOfNodesToScore=None))
-    assert "mode prebind" in found.meaning
+    (complaint,) = complaints(file(GOOD, profiles=profiles))
+    assert (complaint.subject, complaint.state) == ("profiles[1].percentageOfNodesToScore", CheckState.NOTE)
+    assert complaint.found == "30 for b"
+    (complaint,) = complaints(file(GOOD, percentageOfNodesToScore=None))
+    assert "mode prebind" in complaint.meaning
 
 
 @pytest.mark.parametrize(
-    ("text", "subject", "told"),
+    ("text", "subject", "expected"),
     [
         pytest.param("a: [", "file", "invalid YAML", id="no-yaml"),
         pytest.param("", "file", "expected a mapping", id="empty"),
@@ -120,10 +120,10 @@ def test_a_profile_overrides_the_file() -> None:
         pytest.param(file(GOOD | {"weight": "5"}), "extenders[0].weight", "expected a whole number", id="type"),
     ],
 )
-def test_what_cannot_be_judged_is_said(text: str, subject: str, told: str) -> None:
-    found = complaints(text)[0]
-    assert (found.subject, found.state) == (subject, CheckState.PROBLEM)
-    assert told in found.found
+def test_what_cannot_be_judged_is_said(text: str, subject: str, expected: str) -> None:
+    complaint = complaints(text)[0]
+    assert (complaint.subject, complaint.state) == (subject, CheckState.PROBLEM)
+    assert expected in complaint.found
 
 
 def test_the_documented_file_is_as_it_should_be() -> None:

@@ -34,18 +34,18 @@ def answer(state: HealthState) -> Verdict:
 
 
 def row_of(
-    subject: Volume, asked: Verdict | None, health: ClaimHealth | None = None, *sweeps: SweepReport
+    subject: Volume, verdict: Verdict | None, health: ClaimHealth | None = None, *sweeps: SweepReport
 ) -> HealthRow:
     snapshot = snapshot_of([subject, msgspec.structs.replace(claim("data", volume_name=subject.name), health=health)])
-    drivers = {subject.driver} if asked is not None else frozenset[str]()
+    drivers = {subject.driver} if verdict is not None else frozenset[str]()
     now = EPOCH + timedelta(days=1)
     reports = reported(subject, snapshot, NodeStorage(), Annotations(), drivers, now)
     published = [PublishedSweep(sweep, "ns/lease") for sweep in sweeps]
-    return health_row(subject, asked, reports, Annotations(), now, published)
+    return health_row(subject, verdict, reports, Annotations(), now, published)
 
 
 @pytest.mark.parametrize(
-    ("subject", "asked", "short", "unhealthy"),
+    ("subject", "verdict", "short", "unhealthy"),
     [
         pytest.param(volume(zone="a"), None, ("Unknown", "NotReported", "", "a", ""), False, id="never reported"),
         pytest.param(
@@ -75,8 +75,8 @@ def row_of(
         ),
     ],
 )
-def test_a_row(subject: Volume, asked: Verdict | None, short: tuple[str, ...], unhealthy: bool) -> None:
-    row = row_of(subject, asked)
+def test_a_row(subject: Volume, verdict: Verdict | None, short: tuple[str, ...], unhealthy: bool) -> None:
+    row = row_of(subject, verdict)
     assert tuple(row.cells(wide=False)) == ("pv-1", *short)
     assert row.unhealthy is unhealthy
     assert len(row.cells(wide=False)) == len(HEADERS)
@@ -84,9 +84,9 @@ def test_a_row(subject: Volume, asked: Verdict | None, short: tuple[str, ...], u
 
 
 def test_what_is_not_known_is_null_in_json() -> None:
-    found = row_of(volume(), None).document()
-    assert (found["since"], found["claim"], found["probed"]) == (None, None, None)
-    assert found["quarantined"] is False
+    document = row_of(volume(), None).document()
+    assert (document["since"], document["claim"], document["probed"]) == (None, None, None)
+    assert document["quarantined"] is False
 
 
 def test_the_time_of_asking_is_no_news() -> None:
@@ -105,19 +105,19 @@ LOST = ClaimHealth((HealthCondition("DataLoss", "Gone", "in words"),), EPOCH, (N
 
 
 def test_all_who_speak_are_named_and_the_worst_is_shown() -> None:
-    found = row_of(BOUND, answer(HealthState.DEGRADED), LOST)
-    assert (found.health, found.reason, found.source) == ("DataLoss", "Gone", "status.healthStatus of the claim")
-    assert found.since == "2026-01-01T00:00:00Z"
-    assert found.message == (
+    row = row_of(BOUND, answer(HealthState.DEGRADED), LOST)
+    assert (row.health, row.reason, row.source) == ("DataLoss", "Gone", "status.healthStatus of the claim")
+    assert row.since == "2026-01-01T00:00:00Z"
+    assert row.message == (
         "in words; but ControllerGetVolume reports Degraded (Said); but csi-addons on n1 reports Healthy "
         "(VolumeConditionNormal)"
     )
-    assert found.unhealthy
+    assert row.unhealthy
 
 
 def test_what_says_no_time_has_none() -> None:
-    found = row_of(BOUND, None, ClaimHealth((HealthCondition("Degraded", "Slow"),)))
-    assert (found.health, found.since, found.probed) == ("Degraded", "", "")
+    row = row_of(BOUND, None, ClaimHealth((HealthCondition("Degraded", "Slow"),)))
+    assert (row.health, row.since, row.probed) == ("Degraded", "", "")
 
 
 DAY = EPOCH + timedelta(days=1)
@@ -130,9 +130,9 @@ LEASE = f"CSI driver {BOUND.driver}, as reported on Lease ns/lease"
 def test_a_volume_that_was_just_swept_is_healthy() -> None:
     row = row_of(volume(zone="a"), None, None, JUST_SWEPT)
     assert tuple(row.cells(wide=False)) == ("pv-1", "Healthy", "probed 12s ago", "", "a", "")
-    said = row.document()
-    assert (said["health"], said["reason"], said["probed"]) == ("Healthy", "Probed", "2026-01-01T23:59:48Z")
-    assert (said["since"], said["source"], "age" in said) == (None, LEASE, False)
+    document = row.document()
+    assert (document["health"], document["reason"], document["probed"]) == ("Healthy", "Probed", "2026-01-01T23:59:48Z")
+    assert (document["since"], document["source"], "age" in document) == (None, LEASE, False)
     assert row.same_news(replace(row, probed="later", age="1s"))
     gone = row.deleted()
     assert "ago" not in " ".join(gone.cells(wide=True))

@@ -27,8 +27,11 @@ def shown(printer: Printer, capsysbinary: pytest.CaptureFixture[bytes], *rows: H
 
 def test_each_change_is_one_document(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
     printer = Printer("json")
-    told = [
-        [(one["volume"], one["health"], one["reason"]) for one in map(json.loads, shown(printer, capsysbinary, *rows))]
+    documents = [
+        [
+            (document["volume"], document["health"], document["reason"])
+            for document in map(json.loads, shown(printer, capsysbinary, *rows))
+        ]
         for rows in (
             (WELL, OTHER),
             (WELL, OTHER),
@@ -37,7 +40,7 @@ def test_each_change_is_one_document(capsysbinary: pytest.CaptureFixture[bytes])
             (OTHER,),
         )
     ]
-    assert told == [
+    assert documents == [
         [("pv-1", "Unknown", "NotReported"), ("pv-2", "Unknown", "NotReported")],
         [],
         [("pv-1", "DataLoss", "Gone")],

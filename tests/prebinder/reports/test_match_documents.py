@@ -11,8 +11,8 @@ LONG = b'{"kind": "' + b"x" * (1 << 21)
 
 def read(contents: bytes) -> list[object]:
     """Documents as values, unreadable parts as the line where they begin."""
-    found = documents(memoryview(contents))
-    return [json.loads(bytes(one.text)) if isinstance(one, Document) else one.line for one in found]
+    results = documents(memoryview(contents))
+    return [json.loads(bytes(item.text)) if isinstance(item, Document) else item.line for item in results]
 
 
 A, B = {"kind": "A"}, {"kind": "B"}
@@ -45,9 +45,9 @@ FILES = [
 ]
 
 
-@pytest.mark.parametrize(("contents", "found"), FILES)
-def test_cuts_files(contents: bytes, found: list[object]) -> None:
-    assert read(contents) == found
+@pytest.mark.parametrize(("contents", "expected"), FILES)
+def test_cuts_files(contents: bytes, expected: list[object]) -> None:
+    assert read(contents) == expected
 
 
 @pytest.mark.parametrize(
@@ -73,5 +73,5 @@ def test_cuts_files(contents: bytes, found: list[object]) -> None:
     ],
 )
 def test_says_what_was_wrong_and_where_in_the_file(contents: bytes, line: int, problem: str) -> None:
-    found = [one for one in documents(memoryview(contents)) if isinstance(one, Unreadable)]
-    assert found == [Unreadable(line, problem)]
+    unreadable = [item for item in documents(memoryview(contents)) if isinstance(item, Unreadable)]
+    assert unreadable == [Unreadable(line, problem)]

@@ -83,13 +83,13 @@ FAULTS = [
 ]
 
 
-@pytest.mark.parametrize(("document", "told"), FAULTS)
-def test_names_what_it_cannot_read_and_goes_on(document: object, told: str) -> None:
+@pytest.mark.parametrize(("document", "message"), FAULTS)
+def test_names_what_it_cannot_read_and_goes_on(document: object, message: str) -> None:
     objects = read(NODE, document, PVC)
     assert keys(objects) == ["default/data", "n1"]
     [fault] = objects.faults
     assert fault.startswith("standard input")
-    assert told in fault
+    assert message in fault
 
 
 def test_of_two_with_the_same_name_the_later_counts() -> None:
@@ -127,7 +127,7 @@ def empty(folder: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("make", "told"),
+    ("make", "message"),
     [
         (absent, "No such file or directory"),
         (directory, "Is a directory"),
@@ -135,8 +135,8 @@ def empty(folder: Path) -> Path:
         (empty, "nothing is in .*x.yaml. Expected YAML or JSON objects"),
     ],
 )
-def test_says_which_file_cannot_be_read(tmp_path: Path, make: Callable[[Path], Path], told: str) -> None:
+def test_says_which_file_cannot_be_read(tmp_path: Path, make: Callable[[Path], Path], message: str) -> None:
     path = make(tmp_path)
-    with pytest.raises(CommandError, match=told) as caught:
+    with pytest.raises(CommandError, match=message) as caught:
         read_objects([str(path)], io.BytesIO())
     assert str(path) in str(caught.value)

@@ -43,7 +43,7 @@ def storage_class(name: str, provisioner: str) -> dict[str, object]:
 
 
 def pod(name: str, *claims: str, **spec: object) -> dict[str, object]:
-    volumes = [{"name": one, "persistentVolumeClaim": {"claimName": one}} for one in claims]
+    volumes = [{"name": claim, "persistentVolumeClaim": {"claimName": claim}} for claim in claims]
     return thing("Pod", name, spec={"volumes": volumes, **spec})
 
 
@@ -98,7 +98,7 @@ def test_each_node_is_answered_with_all_that_speaks_against_it(match: Match) -> 
             "offered": "no CSIStorageCapacity for this node",
         },
     ]
-    assert [one["reason"] for one in n3["rejections"]] == ["VolumeLimitReached"]
+    assert [rejection["reason"] for rejection in n3["rejections"]] == ["VolumeLimitReached"]
     assert json.loads(out)["pods"][1] == {"pod": "default/lone", "rejected": "ClaimNotFound", "nodes": []}
     assert code == 3
 
@@ -115,9 +115,9 @@ def test_pods_that_need_no_node_are_left_out(match: Match) -> None:
     [([], ["n1", "n2", "n3"], 0), (["--node", "n1"], ["n1"], 0), (["--node", "n2"], ["n2"], 3)],
 )
 def test_one_node_alone_may_be_asked(match: Match, flags: list[str], nodes: list[str], code: int) -> None:
-    found, out = match([*CLUSTER, pod("web", "data")], "-o", "json", *flags)
-    assert [one["node"] for one in json.loads(out)["pods"][0]["nodes"]] == nodes
-    assert found == code  # On n2 it is the claim that gets no volume.
+    exit_code, out = match([*CLUSTER, pod("web", "data")], "-o", "json", *flags)
+    assert [row["node"] for row in json.loads(out)["pods"][0]["nodes"]] == nodes
+    assert exit_code == code  # On n2 it is the claim that gets no volume.
 
 
 def test_a_pod_that_fits_nowhere_is_a_problem(match: Match) -> None:
@@ -130,6 +130,6 @@ def test_the_table_counts_nodes_and_reasons(match: Match) -> None:
     lines = [" ".join(line.split()) for line in out.splitlines()]
     assert "default/web 1 of 3 n1 data: pv-1, logs: a new volume" in lines
     assert "default/lone not evaluated - default/gone: ClaimNotFound (wanted an existing claim, found none)" in lines
-    told = next(line for line in lines if line.startswith("VolumeLimitReached"))
-    assert told == f"VolumeLimitReached 1 n3 1 more volumes of {DRIVER} 0 of at most 0 attached"
+    row = next(line for line in lines if line.startswith("VolumeLimitReached"))
+    assert row == f"VolumeLimitReached 1 n3 1 more volumes of {DRIVER} 0 of at most 0 attached"
     assert lines[-1].endswith("2 StorageClass, 1 CSIDriver, 1 CSIStorageCapacity, 1 CSINode.")

@@ -24,9 +24,9 @@ OF_DRIVER, WITHOUT_DRIVER = volume(), volume(source="nfs")
 
 
 def leases(*reports: SweepReport) -> Answer:
-    said = [sweeps_annotation({report.driver: report}, OURS) for report in reports]
-    made = [thing(f"lease-{number}", 1, "ns") for number in range(len(said))]
-    for lease, annotations in zip(made, said, strict=True):
+    published = [sweeps_annotation({report.driver: report}, OURS) for report in reports]
+    made = [thing(f"lease-{number}", 1, "ns") for number in range(len(published))]
+    for lease, annotations in zip(made, published, strict=True):
         lease["metadata"]["annotations"] = annotations
     others = [thing("kube-scheduler", 1, "kube-system"), {"metadata": {"annotations": [1]}}]
     return answer(200, listing(1, *others, *made))
@@ -35,10 +35,10 @@ def leases(*reports: SweepReport) -> Answer:
 class Reading:
     """A cluster that answers, and who reads there."""
 
-    def __init__(self, respond: Callable[[], Answer], *asked: str) -> None:
+    def __init__(self, respond: Callable[[], Answer], *drivers: str) -> None:
         self.clock = FakeClock()
         self.transport = ScriptedTransport(lambda _: respond())
-        self.sweeps = LatestSweeps(KubeApi(self.transport), asked, OURS, self.clock)
+        self.sweeps = LatestSweeps(KubeApi(self.transport), drivers, OURS, self.clock)
 
     @property
     def requests(self) -> list[Request]:

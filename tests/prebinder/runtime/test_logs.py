@@ -50,11 +50,11 @@ def test_a_traceback_is_kept(formatter: logging.Formatter) -> None:
 
 @pytest.mark.parametrize("formatter", [TextFormatter(), JsonFormatter()], ids=["text", "json"])
 def test_credentials_in_texts_of_others_are_hidden(formatter: logging.Formatter) -> None:
-    said = 'exec: process returned 1. b\'{"token": "s3cret"} from https://me:s3cret@idp.example\''
+    text = 'exec: process returned 1. b\'{"token": "s3cret"} from https://me:s3cret@idp.example\''
     try:
-        raise ValueError(said)
+        raise ValueError(text)
     except ValueError as error:
-        made = record(msg=said, err=said, other=error, exc_info=sys.exc_info())
+        made = record(msg=text, err=text, other=error, exc_info=sys.exc_info())
     line = formatter.format(made)
     assert "s3cret" not in line
     assert "idp.example" in line

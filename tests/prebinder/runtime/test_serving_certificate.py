@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 
 from prebinder.runtime.serving_certificate import CertificateFiles, ServingCertificate
-from tests.prebinder.extending import LOOPBACK, Asked, Party, asked
+from tests.prebinder.extending import LOOPBACK, Party, RunningExtender, running_extender
 from tests.scheduler.extending import arguments, extender, nodes
 
 
@@ -30,12 +30,12 @@ def mount(party: Party, directory: Path) -> CertificateFiles:
 
 
 @asynccontextmanager
-async def served(certificate: ServingCertificate) -> AsyncIterator[Asked]:
-    async with asked(extender(nodes()), certificate=certificate) as server:
+async def served(certificate: ServingCertificate) -> AsyncIterator[RunningExtender]:
+    async with running_extender(extender(nodes()), certificate=certificate) as server:
         yield server
 
 
-async def admitted(server: Asked, trusts: Party, shows: Party | None, host: str = LOOPBACK) -> bool:
+async def admitted(server: RunningExtender, trusts: Party, shows: Party | None, host: str = LOOPBACK) -> bool:
     """Whether a client that trusts one party and shows another's certificate gets an answer, on a new connection."""
     connector = aiohttp.TCPConnector(ssl=trusts.trust(shows=shows))
     async with aiohttp.ClientSession(connector=connector) as session:

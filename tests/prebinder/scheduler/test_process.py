@@ -54,11 +54,11 @@ def _answer(body: object) -> Response:
 
 
 def everything(*, without: str = "") -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    served: dict[str, list[str]] = {}
     for kind in SCHEDULER.kinds:
         if kind.plural != without:
-            found.setdefault(kind.api_version, []).append(kind.plural)
-    return found
+            served.setdefault(kind.api_version, []).append(kind.plural)
+    return served
 
 
 class Running:
@@ -135,8 +135,8 @@ async def test_a_kind_that_cannot_be_missed_ends_it() -> None:
 
 async def test_the_command_ends_with_one_line_that_says_what_is_missing(tmp_path: Path) -> None:
     async def answer(request: web.Request) -> web.Response:
-        told = await Server(everything(without="nodes")).send(Request(request.method, request.path))
-        return web.Response(status=told.status, body=told.body, content_type="application/json")
+        response = await Server(everything(without="nodes")).send(Request(request.method, request.path))
+        return web.Response(status=response.status, body=response.body, content_type="application/json")
 
     async with serving(answer) as server:
         code, out, errors = await command(
@@ -157,11 +157,11 @@ async def test_the_command_ends_with_one_line_that_says_what_is_missing(tmp_path
 async def test_the_control_port_says_that_it_does_not_schedule_yet(tmp_path: Path) -> None:
     (port,) = free_ports(1)
     control = ControlSettings(f"{LOOPBACK}:{port}", str(tmp_path / "token"))
-    told = b""
+    content = b""
     async with running(Server(None), control=control) as process, aiohttp.ClientSession() as session:
 
         async def answers() -> bool:
-            nonlocal told
+            nonlocal content
             if not (tmp_path / "token").exists():
                 return False
             token = (tmp_path / "token").read_text().strip()
@@ -169,8 +169,8 @@ async def test_the_control_port_says_that_it_does_not_schedule_yet(tmp_path: Pat
             call = {"jsonrpc": "2.0", "id": 1, "method": "bind.pod", "params": {"namespace": "default", "name": "p"}}
             url = f"http://{LOOPBACK}:{port}/rpc"
             async with session.post(url, data=cbor2.dumps(call), headers=headers) as answer:
-                told = await answer.read()
+                content = await answer.read()
             return True
 
         await process.until(answers)
-    assert cbor2.loads(told)["error"]["code"] == CODES[Refusal.NOT_READY]
+    assert cbor2.loads(content)["error"]["code"] == CODES[Refusal.NOT_READY]

@@ -42,7 +42,7 @@ def test_a_pod_made_anew_for_another_scheduler_stays_whatever_is_heard_first(ord
     )
     for number in order:
         heard[number]()
-    assert [one.uid for one in watches.pods.items.values()] == ["new"]
+    assert [pod.uid for pod in watches.pods.items.values()] == ["new"]
 
 
 def test_one_scheduler_needs_no_second_list() -> None:

@@ -28,7 +28,7 @@ NO_REFERENCE = {"claimRef": None}
 
 
 def none_of(*annotations: dict[str, str]) -> dict[str, object]:
-    return {"annotations": {key: None for found in annotations for key in found}}
+    return {"annotations": {key: None for present in annotations for key in present}}
 
 
 def test_only_our_gate_is_lifted() -> None:

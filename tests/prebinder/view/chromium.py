@@ -14,10 +14,10 @@ SIZE: ViewportSize = {"width": 1440, "height": 900}
 
 def chromium() -> str:
     """Return the browser that is installed. Skips the test where there is none: Playwright's own are not fetched."""
-    found = os.environ.get("CHROMIUM") or next((path for name in NAMES if (path := which(name))), None)
-    if found is None:
+    program = os.environ.get("CHROMIUM") or next((path for name in NAMES if (path := which(name))), None)
+    if program is None:
         pytest.skip("no Chromium: install one (apt-get install chromium), or name it in $CHROMIUM")
-    return found
+    return program
 
 
 WAIT = 60_000

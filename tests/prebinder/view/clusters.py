@@ -122,14 +122,14 @@ class Cluster:
 
     def reserved(self, name: str, zone: str, key: str) -> None:
         until = (self.now + timedelta(minutes=9)).strftime("%Y-%m-%dT%H:%M:%SZ")
-        said = {
+        reservation = {
             "reserved-for": key,
             "reserved-for-uid": f"uid-{key}",
             "bound-at": self.time(1),
             "expires-at": until,
             "reserved-by": "pvc-prebinder-0/3",
         }
-        self.volume(name, zone, annotations={f"{PREFIX}{key}": value for key, value in said.items()})
+        self.volume(name, zone, annotations={f"{PREFIX}{key}": value for key, value in reservation.items()})
 
     def quarantined(self, name: str, zone: str, why: str) -> None:
         self.volume(

@@ -73,12 +73,12 @@ async def test_a_token_that_the_api_server_does_not_know_gets_nothing(cluster: W
 async def test_each_token_sees_what_it_may_read(cluster: WatchedCluster) -> None:
     async with page(cluster) as browser:
         everyone = (await browser.get(VIEW, Authorization="Bearer admin")).document
-        one = (await browser.get(VIEW, Authorization="Bearer shop")).document
+        document = (await browser.get(VIEW, Authorization="Bearer shop")).document
     assert len(everyone["nodes"]) == 12
-    assert one["nodes"] == one["volumes"] == {}
-    assert {key.partition("/")[0] for key in one["pods"]} == {"shop"}
-    assert {key.split("/")[1] for key in one["pending"]} == {"shop"}
-    assert {"resource": "nodes", "because": "forbidden"} in one["unreadable"]
+    assert document["nodes"] == document["volumes"] == {}
+    assert {key.partition("/")[0] for key in document["pods"]} == {"shop"}
+    assert {key.split("/")[1] for key in document["pending"]} == {"shop"}
+    assert {"resource": "nodes", "because": "forbidden"} in document["unreadable"]
 
 
 async def test_each_request_is_made_with_the_callers_token(cluster: WatchedCluster) -> None:
@@ -117,5 +117,5 @@ async def test_in_a_pod_no_token_of_its_own_is_needed(tmp_path: Path) -> None:
     with pytest.raises(KubeconfigError, match="kube-root-ca"):
         await find_api_server(None, None, SystemClock(), environ=environ, service_account=tmp_path)
     (tmp_path / "ca.crt").write_text("")
-    found = await find_api_server(None, None, SystemClock(), environ=environ, service_account=tmp_path)
-    assert found == ApiServer("https://[fd00::1]:6443", str(tmp_path / "ca.crt"))
+    server = await find_api_server(None, None, SystemClock(), environ=environ, service_account=tmp_path)
+    assert server == ApiServer("https://[fd00::1]:6443", str(tmp_path / "ca.crt"))

@@ -25,8 +25,8 @@ def feed_of(cluster: Cluster, path: Path) -> FileFeed:
 
 @pytest.fixture
 async def browser(tmp_path: Path) -> AsyncIterator[Browser]:
-    async with served(feed_of(small(), tmp_path / "dump.json")) as found:
-        yield found
+    async with served(feed_of(small(), tmp_path / "dump.json")) as browser:
+        yield browser
 
 
 async def test_the_page_loads_nothing_from_elsewhere(browser: Browser) -> None:

@@ -92,13 +92,13 @@ class Connection:
         self._cluster.requests.append((self._token, request.path))
         if not self._may(resource.plural, namespace):
             return _status(403, "Forbidden", f"cannot list {resource.plural}")
-        found = self._cluster.objects(resource.plural, namespace)
+        objects = self._cluster.objects(resource.plural, namespace)
         if name:
-            found = [each for each in found if each["metadata"]["name"] == name]
-            return Response(200, json.dumps(found[0]).encode()) if found else _status(404, "NotFound", name)
+            objects = [each for each in objects if each["metadata"]["name"] == name]
+            return Response(200, json.dumps(objects[0]).encode()) if objects else _status(404, "NotFound", name)
         if ("fieldSelector", "status.phase=Pending") in request.query:
-            found = [each for each in found if each["status"]["phase"] == "Pending"]
-        listed = {"metadata": {"resourceVersion": self._cluster.version}, "items": found}
+            objects = [each for each in objects if each["status"]["phase"] == "Pending"]
+        listed = {"metadata": {"resourceVersion": self._cluster.version}, "items": objects}
         return Response(200, json.dumps(listed).encode())
 
     @asynccontextmanager

@@ -318,8 +318,8 @@ def test_what_is_no_problem(code: Reason, documents: list[Document]) -> None:
 
 
 def test_what_takes_long_is_a_problem_although_nothing_explains_it() -> None:
-    told = event("PersistentVolumeClaim", "data", "Whatever", "Something happened", reporter="somebody")
-    item = why("pvc/data", claim(), volume(), IMMEDIATE, told)
+    warning = event("PersistentVolumeClaim", "data", "Whatever", "Something happened", reporter="somebody")
+    item = why("pvc/data", claim(), volume(), IMMEDIATE, warning)
     assert (item.code, item.problem) == (Reason.PROGRESSING, True)
     assert item.evidence[0].found == '"Something happened"'
 
@@ -344,10 +344,10 @@ def test_a_class_that_is_not_readable_is_not_a_class_that_does_not_exist() -> No
 
 
 def test_a_provisioner_that_reported_on_the_claim_is_there() -> None:
-    told = event(
+    reported = event(
         "PersistentVolumeClaim", "data", "Provisioning", "External provisioner is provisioning", reporter=DRIVER
     )
-    assert why("pvc/data", claim(), DYNAMIC, csi_node("n1"), told).code is not Reason.PROVISIONER_MISSING
+    assert why("pvc/data", claim(), DYNAMIC, csi_node("n1"), reported).code is not Reason.PROVISIONER_MISSING
 
 
 def test_the_nearest_class_is_named() -> None:

@@ -53,11 +53,11 @@ def test_what_others_wrote_is_one_word_in_a_command(target: str, documents: list
 
 
 def test_nothing_that_others_wrote_acts_on_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    said = event(
+    hostile = event(
         "Pod", "db-0", "FailedScheduling", 'running PreBind plugin "VolumeBinding": \x1b[2J\x1b]0;title\x07 \u202e'
     )
     path = tmp_path / "dump.json"
-    items = [pod("db-0", "data"), *BOUND, node("a1"), said]
+    items = [pod("db-0", "data"), *BOUND, node("a1"), hostile]
     path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
     assert main(["why", "-n", "web", "-f", str(path)]) == 3
     printed = capsys.readouterr().out

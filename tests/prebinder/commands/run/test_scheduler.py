@@ -33,7 +33,9 @@ def configured(directory: Path, text: str) -> SchedulingSettings:
 def test_every_setting_has_one_flag() -> None:
     known = [flag for below in SCHEDULER_FLAGS.values() for flag in below]
     defaults = SchedulerSettings()
-    expected = {(group.name, one.name) for group in fields(defaults) for one in fields(getattr(defaults, group.name))}
+    expected = {
+        (group.name, setting.name) for group in fields(defaults) for setting in fields(getattr(defaults, group.name))
+    }
     assert sorted((flag.group, flag.field) for flag in known) == sorted(expected)
 
 
@@ -117,7 +119,7 @@ async def test_the_schedulers_stay_the_same_until_a_restart(tmp_path: Path, from
     await configuration.apply((HEAD + "- {schedulerName: b, scores: {BinPack: 7}}\n- schedulerName: a\n").encode())
     with pytest.raises(ConfigurationError, match="expected a, b, found a; changed scheduler names need a restart"):
         await configuration.apply((HEAD + "- schedulerName: a\n").encode())
-    assert [one.weight for one in configuration.current.profiles["b"].scores] == [7]
+    assert [score.weight for score in configuration.current.profiles["b"].scores] == [7]
 
 
 @pytest.mark.parametrize(

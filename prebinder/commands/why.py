@@ -32,7 +32,7 @@ Examples:
   pvc-prebinder why pod/web-0 -n shop
   pvc-prebinder why data-web-0 -o wide
   pvc-prebinder why -n shop                             everything pending in a namespace
-  kubectl get pv,pvc,sc,node,pod,csidriver,csinode,event -A -o json | pvc-prebinder why -A -f -
+  kubectl get pv,pvc,sc,node,pod,csidriver,csinode,event,lease -A -o json | pvc-prebinder why -A -f -
   pvc-prebinder why -A                                  one line for each cause in the cluster
   pvc-prebinder why pod/web-0 -w                        until it runs
   kubectl -n shop describe $(pvc-prebinder why -o name -n shop)

@@ -32,6 +32,14 @@ class Envelope(Struct, rename="camel"):
 ENVELOPE: Final = msgspec.json.Decoder(Envelope)
 
 
+class _Object(Struct):
+    """Any JSON object."""
+
+
+_OBJECTS: Final = msgspec.json.Decoder(list[_Object])
+_RAW_LIST: Final = msgspec.json.Decoder(list[Raw])
+
+
 class Document(NamedTuple):
     """A document as JSON, decoded as far as its envelope."""
 
@@ -79,7 +87,11 @@ def _json_document(contents: memoryview, at: int) -> tuple[Document | Unreadable
     try:
         return Document(ENVELOPE.decode(contents[at:]), contents[at:]), len(contents)
     except msgspec.ValidationError as error:
-        return Unreadable(_line(contents, at), _in_words(error)), _end_of_json(contents, at)
+        end = _end_of_json(contents, at)
+        items = _items(contents[at:end])
+        if items is not None:
+            return Document(Envelope("v1", "List", items), contents[at:end]), end
+        return Unreadable(_line(contents, at), _in_words(error)), end
     except msgspec.DecodeError as error:
         problem = str(error)
     trailing = _TRAILING.search(problem)
@@ -92,6 +104,15 @@ def _json_document(contents: memoryview, at: int) -> tuple[Document | Unreadable
             return document, end
     following = _NEXT_OBJECT.search(contents, at + 1)
     return Unreadable(_line(contents, at), problem), following.start() if following else len(contents)
+
+
+def _items(text: memoryview) -> list[Raw] | None:
+    """Return the objects of a bare JSON array, such as the `.items` of a list, else None."""
+    try:
+        _OBJECTS.decode(text)
+        return _RAW_LIST.decode(text)
+    except msgspec.DecodeError:
+        return None
 
 
 def _end_of_json(contents: memoryview, at: int) -> int:

@@ -179,14 +179,27 @@ def _add_document(document: Document, source: str, sink: Sink) -> None:
 
 
 def _add_item(item: Raw, api: str, kind: str, source: str, sink: Sink) -> None:
-    """Add an item of a list. Items of a typed list, such as PodList, need not state their kind."""
+    """Add an item of a list. Items of a typed list, such as PodList, need not state their kind; a list may hold lists,
+    as `jq -s` makes them.
+    """
     if not kind:
         head = _HEAD.match(memoryview(item))
         if head:
             api, kind = head[1].decode(), head[2].decode()
         else:
             api, kind = _described(item)
-    sink.take(item, api, kind, source)
+    nested = _as_list(item) if kind.endswith("List") else None
+    if nested is not None:
+        _add_document(nested, source, sink)
+    else:
+        sink.take(item, api, kind, source)
+
+
+def _as_list(item: Raw) -> Document | None:
+    try:
+        return Document(ENVELOPE.decode(item), memoryview(item))
+    except msgspec.ValidationError:
+        return None
 
 
 def _described(item: Raw) -> tuple[str, str]:

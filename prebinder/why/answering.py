@@ -7,7 +7,7 @@ from kube.errors import Forbidden
 from kube.objects.model import LabelSelector
 from kube.rules.selectors import matches_labels
 from prebinder.errors import CommandError
-from prebinder.why.causes.claims.quotas import refused_claims
+from prebinder.why.causes.claims.creation import refused_claims
 from prebinder.why.causes.diagnosis import explain_absent_claim, explain_claim, explain_pod, explain_volume
 from prebinder.why.causes.objects import CLAIM, POD, VOLUME
 from prebinder.why.facts.facts import Facts, Source, Unread
@@ -90,7 +90,7 @@ def _items_of(facts: Facts, target: Target, namespace: str) -> Iterator[Item]:
 
 
 def waiting(facts: Facts, namespace: str, selector: LabelSelector | None = None) -> Sequence[Target]:
-    """Return every pending pod, then the unbound claims that none of these pods uses.
+    """Return every pending pod, then the claims without a volume, Lost ones too, that none of these pods uses.
 
     Last come claims that were never created. `selector` selects by the labels of the pod, or of the claim.
     """
@@ -98,7 +98,9 @@ def waiting(facts: Facts, namespace: str, selector: LabelSelector | None = None)
     pods = [pod for _, pod in sorted(snapshot.pods.items()) if pod.phase == "Pending" and not pod.deleting]
     explained = {key for pod in pods for key in pod.claim_keys}
     claims = [
-        claim for key, claim in sorted(snapshot.claims.items()) if not claim.bind_finished and key not in explained
+        claim
+        for key, claim in sorted(snapshot.claims.items())
+        if key not in explained and (not claim.bind_finished or claim.phase == "Lost")
     ]
     chosen = [Target(POD, pod.name, pod.namespace) for pod in pods if matches_labels(selector, dict(pod.labels))]
     chosen += [
@@ -107,5 +109,6 @@ def waiting(facts: Facts, namespace: str, selector: LabelSelector | None = None)
         if selector is None or matches_labels(selector, facts.labels_of(claim))
     ]
     if selector is None:
-        chosen += [Target(CLAIM, name, refused_in) for refused_in, name in refused_claims(facts)]
+        refused = (key for key in refused_claims(facts) if "/".join(key) not in explained)
+        chosen += [Target(CLAIM, name, refused_in) for refused_in, name in refused]
     return [target for target in chosen if namespace in {"", target.namespace}]

@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 from binder.matching.matching import IMMEDIATE, binding_mode
 from binder.matching.rejection import Reason
 from kube.objects.model import SELECTED_NODE, WAIT_FOR_FIRST_CONSUMER, Claim, Pod, Volume, value_of
-from prebinder.why.causes.claims.quotas import quota_exceeded
+from prebinder.why.causes.claims.creation import creation_refused
 from prebinder.why.causes.finding import Finding, Step
 from prebinder.why.causes.objects import (
     CLAIM,
@@ -16,6 +16,7 @@ from prebinder.why.causes.objects import (
     VOLUME,
     age_text,
     claim_link,
+    claim_object,
     phase_of,
     pod_link,
     users_of,
@@ -33,7 +34,7 @@ from prebinder.why.causes.precedence import (
 )
 from prebinder.why.causes.reported import last_words
 from prebinder.why.facts.facts import Facts, Source, Unread
-from prebinder.why.report.report import Item, Skipped
+from prebinder.why.report.report import Evidence, Item, Skipped
 
 S = TypeVar("S")
 
@@ -99,7 +100,7 @@ def explain_volume(facts: Facts, volume: Volume) -> Item:
 def explain_absent_claim(facts: Facts, namespace: str, name: str) -> Item | None:
     """Return why a claim was not created although a controller tried, None if nothing shows that."""
     facts = facts.for_one()
-    finding = quota_exceeded(facts, namespace, name)
+    finding = creation_refused(facts, namespace, name)
     return (
         None
         if finding is None
@@ -166,10 +167,9 @@ def _of_pod(examination: _Examination, pod: Pod, without: str = "") -> Finding |
     """Examine a pod. `without` is a claim that was examined already."""
     if pod.finished or pod.phase == "Running" or pod.deleting:
         return _settled(pod)
-    if not pod.node_name:
-        finding = examination.first(POD_FIRST_CHECKS, pod)
-        if finding is not None:
-            return finding
+    finding = examination.first(POD_FIRST_CHECKS, pod)
+    if finding is not None:
+        return finding
     finding = _of_claims_of(examination, pod, without)
     if finding is not None and finding.problem:
         return finding
@@ -179,7 +179,11 @@ def _of_pod(examination: _Examination, pod: Pod, without: str = "") -> Finding |
 
 
 def _of_claims_of(examination: _Examination, pod: Pod, without: str) -> Finding | None:
-    """Return the cause of the first of the pod's claims with a problem, else of the first that is being bound."""
+    """Return the cause of the first of the pod's claims with a problem, else of the first that is being bound.
+
+    Problems of its other claims are evidence: they remain when the first one is mended.
+    """
+    problem: Finding | None = None
     being_bound: Finding | None = None
     for key in pod.claim_keys:
         claim = examination.facts.snapshot.claims.get(key)
@@ -192,10 +196,14 @@ def _of_claims_of(examination: _Examination, pod: Pod, without: str) -> Finding 
         if finding is None or finding.code in _NOT_OF_A_POD:
             continue
         chained = replace(finding, links=(pod_link(pod), *finding.links))
-        if finding.problem:
-            return chained
-        being_bound = being_bound or chained
-    return being_bound
+        if not finding.problem:
+            being_bound = being_bound or chained
+        elif problem is None:
+            problem = chained
+        else:
+            other = Evidence(claim_object(claim), "", f"{finding.code}, too: {finding.message}")
+            problem = replace(problem, evidence=(*problem.evidence, other))
+    return problem or being_bound
 
 
 def _settled(pod: Pod) -> Finding:

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
-from binder.matching.matching import default_class
+from binder.matching.matching import controller_refusal, default_class
 from kube.objects.model import Claim, Pod, Volume
 from kube.rules.topology import volume_zone
 from prebinder.why.facts.facts import Facts, Source
@@ -65,6 +65,17 @@ def users_of(facts: Facts, claim: Claim) -> Iterator[Pod]:
     snapshot = facts.need(Source.ALL_PODS if facts.everywhere and claim.fully_bound else Source.PODS)
     for key in sorted(snapshot.pods_by_claim.get(claim.key, ())):
         yield snapshot.pods[key]
+
+
+def own_volume(facts: Facts, claim: Claim) -> Volume | None:
+    """Return the volume that a claimRef ties to the claim and that is bound to it, whatever else fits.
+
+    A claimRef with the uid of an earlier claim of that name ties it to nothing.
+    """
+    snapshot = facts.need(Source.VOLUMES)
+    tied = (snapshot.volumes[name] for name in sorted(snapshot.volumes_by_claim.get(claim.key, ())))
+    fitting = (volume for volume in tied if controller_refusal(claim, volume, delayed=False) is None)
+    return next((volume for volume in fitting if volume.claim is not None), None)
 
 
 def fits_some_volume(facts: Facts, claim: Claim) -> bool:

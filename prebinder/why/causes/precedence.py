@@ -21,15 +21,16 @@ CLAIM_CHECKS: Final[tuple[ClaimCheck, ...]] = (
     volumes.requested_mismatch,
     volumes.prebound_incomplete,
     # Its class.
+    volumes.classless_held_by_a_deleted_claim,
     claim_and_class.no_storage_class,
     claim_and_class.class_not_found,
-    claim_and_class.binding_mode_missing,
     # What no provisioner ever accepts, whichever pod uses the claim.
     claim_and_class.selector_on_dynamic_class,
     # No pod uses it: nothing below has been tried yet.
     claim_and_class.waits_for_first_consumer,
     scheduling.bypasses_scheduler,
     # Existing volumes.
+    volumes.reserved_incomplete,
     volumes.quarantined,
     volumes.held_by_a_deleted_claim,
     volumes.static_only_no_match,
@@ -64,7 +65,7 @@ POD_FIRST_CHECKS: Final[tuple[PodCheck, ...]] = (
     scheduling.claim_not_owned,
     devices.device_claim_missing,
 )
-"""For a pod without a node, before its claims."""
+"""For a pod, before its claims."""
 
 DECISIVE: Final = frozenset[ClaimCheck]({claim_and_class.waits_for_first_consumer})
 """Checks without whose result the following ones mean nothing: their findings may be normal."""
@@ -93,6 +94,8 @@ POD_CHECKS: Final[tuple[PodCheck, ...]] = (
 """For a pod without a node, after its claims."""
 
 PLACED_POD_CHECKS: Final[tuple[PodCheck, ...]] = (
+    scheduling.node_missing,
+    topology.assigned_out_of_reach,
     attachment.attach_conflict,
     attachment.volume_unhealthy,
     attachment.attach_failed,

@@ -132,8 +132,9 @@ def quoted(facts: Facts, event: EventRecord) -> Evidence:
 
 
 def last_words(facts: Facts, kind: str, key: str) -> tuple[Evidence, ...]:
-    """Return the last Event about an object, if there is one that may be read."""
-    return tuple(quoted(facts, event) for event in facts.events_of(kind, key)[:1])
+    """Return the last Event about an object, or else what a pod's scheduler wrote into its condition."""
+    events = tuple(quoted(facts, event) for event in facts.events_of(kind, key)[:1])
+    return events if events or kind != "Pod" else _of_condition(key, _scheduler_message(facts, key))
 
 
 def events_with(facts: Facts, pattern: re.Pattern[str]) -> Iterator[tuple[str, EventRecord]]:
@@ -149,16 +150,24 @@ def _of_scheduler(facts: Facts, pod: Pod, pattern: re.Pattern[str]) -> Evidence 
 
     The pod's condition is never older than an Event about it, and does not expire.
     """
-    details = facts.pods.get(pod.key)
-    conditions = () if details is None else details.conditions
-    message = next((each.message for each in conditions if each.type == "PodScheduled" and each.status == "False"), "")
+    message = _scheduler_message(facts, pod.key)
     if message and not pattern.search(message):
         return None
     events = (event for event in facts.events_of("Pod", pod.key) if event.reason == "FailedScheduling")
     last = next(events, None)
     if last is not None and pattern.search(last.note):
         return quoted(facts, last)
-    return Evidence(f"pod/{pod.key} condition PodScheduled", "", f'"{_shortened(message)}"') if message else None
+    return next(iter(_of_condition(pod.key, message)), None)
+
+
+def _scheduler_message(facts: Facts, pod_key: str) -> str:
+    details = facts.pods.get(pod_key)
+    conditions = () if details is None else details.conditions
+    return next((each.message for each in conditions if each.type == "PodScheduled" and each.status == "False"), "")
+
+
+def _of_condition(pod_key: str, message: str) -> tuple[Evidence, ...]:
+    return (Evidence(f"pod/{pod_key} condition PodScheduled", "", f'"{_shortened(message)}"'),) if message else ()
 
 
 def _shortened(note: str) -> str:

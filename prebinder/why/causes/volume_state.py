@@ -6,7 +6,8 @@ from binder.health.volume_policy import refuse_health
 from binder.matching.rejection import Reason
 from kube.objects.model import Volume, value_of
 from prebinder.why.causes.finding import Finding, Step
-from prebinder.why.causes.objects import age_text, volume_link, volume_object
+from prebinder.why.causes.objects import VOLUME, age_text, volume_link, volume_object
+from prebinder.why.causes.reported import last_words
 from prebinder.why.facts.facts import Facts, Source
 from prebinder.why.report.report import Evidence, Link
 
@@ -82,7 +83,10 @@ def volume_released(facts: Facts, volume: Volume) -> Finding | None:
         f"The volume {'could not be reclaimed' if failed else 'is Released'}: it holds the data of {owner}, which was "
         "deleted.",
         (volume_link(volume, volume.phase), *_deleted_owner(facts, volume)),
-        (Evidence(volume_object(volume, "spec.persistentVolumeReclaimPolicy"), "", volume.reclaim_policy),),
+        (
+            Evidence(volume_object(volume, "spec.persistentVolumeReclaimPolicy"), "", volume.reclaim_policy),
+            *(last_words(facts, VOLUME, volume.name) if failed else ()),
+        ),
         (step,),
     )
 

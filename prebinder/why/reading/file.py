@@ -26,10 +26,11 @@ _KINDS: Final = {
     Source.DEVICE_CLAIMS: "ResourceClaim",
 }
 
-_DUMPED_TOGETHER: Final = frozenset(
-    {Source.CLAIMS, Source.VOLUMES, Source.CLASSES, Source.PODS, Source.ALL_PODS, Source.NODES}
-)
-"""`kubectl get pv,pvc,sc,node,pod -A`: a dump with cluster-scoped kinds has these too, even if one has no objects."""
+_DUMPED_TOGETHER: Final = frozenset({Source.CLAIMS, Source.VOLUMES, Source.CLASSES, Source.PODS, Source.ALL_PODS})
+"""`kubectl get pv,pvc,sc,node,pod -A`: a dump with cluster-scoped kinds has these too, even if one has no objects.
+
+Nodes are not among them: a cluster has some.
+"""
 
 _OF_THE_CLUSTER: Final = frozenset({"PersistentVolume", "Node", "CSINode", "CSIDriver", "VolumeAttachment"})
 
@@ -40,13 +41,17 @@ def facts_from(paths: Sequence[str], stdin: BinaryIO, now: datetime, prefix: str
     """Return the facts in these files, and lines for the user about what could not be read.
 
     A kind without any object counts as not read: the file does not show whether there is none. If the file holds
-    cluster-scoped objects, the kinds that are dumped with them count as read. If it holds Leases, it was written when
-    the last of them was renewed: ages are measured from that time, and not from `now`.
+    cluster-scoped objects, the kinds that are dumped with them count as read, and CSIDrivers if it holds CSINodes. If
+    it holds Leases, it was written when the last of them was renewed: ages are measured from that time, and not from
+    `now`.
     """
     gathering = Gathering(prefix)
     read_into(gathering, paths, stdin)
     read = {source for source, kind in _KINDS.items() if kind in gathering.kinds}
     if gathering.kinds & _OF_THE_CLUSTER:
         read |= _DUMPED_TOGETHER
+    if Source.CSI_NODES in read:
+        # Every node has a CSINode; of CSIDrivers a cluster may have none, and that is often the cause.
+        read.add(Source.CSI_DRIVERS)
     skipped = {source: _ABSENT for source in _KINDS if source not in read}
     return gathering.facts(min(now, gathering.last_renewal or now), read, skipped, everywhere=True), gathering.faults

@@ -7,11 +7,13 @@ from typing import Any, Final
 
 import msgspec
 from msgspec import Raw
+from msgspec.structs import replace
 
+from binder.matching.matching import IMMEDIATE
 from binder.reservation.contract import Annotations
 from kube.decoding.decode import MalformedObject, decoders
 from kube.decoding.wire import ClaimReference, Metadata, Text, Wire
-from kube.objects.model import Claim, Namespace, Pod, Record
+from kube.objects.model import Claim, Namespace, Pod, Record, StorageClass
 from kube.store.collection import Collection
 from kube.store.snapshot import Snapshot
 from kube.store.store import Store
@@ -180,6 +182,9 @@ class Gathering:
         if self._is_idle(kind, raw):
             return
         record = self._decoders[kind](raw)
+        if isinstance(record, StorageClass) and record.binding_mode is None:
+            # What the API server sets if a manifest does not (SetDefaults_StorageClass in pkg/apis/storage/v1).
+            record = replace(record, binding_mode=IMMEDIATE)
         key = getattr(record, "key", None) or record.name
         self._records[kind][key] = record
         self._changed.add(kind)

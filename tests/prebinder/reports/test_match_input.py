@@ -49,7 +49,8 @@ SHAPES = [
         [listed("PersistentVolumeList", bare(PV)), listed("PodList", bare(POD))], ["pv-1", "default/web"], id="typed"
     ),
     pytest.param([listed("List", {"kind": "Node", **NODE})], ["n1"], id="items that begin with their kind"),
-    pytest.param([listed("List", listed("NodeList", bare(NODE)))], [], id="a list in a list"),
+    pytest.param([listed("List", listed("NodeList", bare(NODE)))], ["n1"], id="a list in a list"),
+    pytest.param([[PV, NODE]], ["pv-1", "n1"], id="the items of a list alone"),
     pytest.param([listed("PodList"), {"kind": "List", "items": None}], [], id="empty lists"),
     pytest.param([{**bare(PV), "kind": "PersistentVolume"}], ["pv-1"], id="no apiVersion"),
     pytest.param([{**NODE, "apiVersion": "longhorn.io/v1"}], [], id="a Node of another API"),
@@ -79,7 +80,7 @@ FAULTS = [
     pytest.param({"metadata": {"name": "x"}}, "an object without a kind", id="no kind"),
     pytest.param(listed("List", 5), "an object without a kind", id="an item that is no object"),
     pytest.param(listed("PodList", 5), "Pod ?: $", id="an item of a typed list that is no object"),
-    pytest.param([PV], "line 2: found a list, not an object", id="a bare list"),
+    pytest.param([5], "line 2: found a list, not an object", id="a bare list of what is no object"),
 ]
 
 

@@ -20,6 +20,7 @@ from prebinder.why.causes.objects import (
     class_object,
     fits_some_volume,
     named,
+    own_volume,
     users_of,
     with_default_class,
 )
@@ -78,7 +79,7 @@ def no_storage_class(facts: Facts, claim: Claim) -> Finding | None:
     classes = facts.need(Source.CLASSES).classes
     if claim.storage_class is None and default_class(classes.values()) is not None:
         return None
-    if fits_some_volume(facts, claim) or claim.key in facts.need(Source.VOLUMES).volumes_by_claim:
+    if fits_some_volume(facts, claim) or own_volume(facts, claim) is not None:
         return None
     if claim.storage_class is None:
         message = "The claim names no StorageClass, and no class is marked as the default."
@@ -111,7 +112,7 @@ def class_not_found(facts: Facts, claim: Claim) -> Finding | None:
     classes = facts.need(Source.CLASSES).classes
     if name in classes:
         return None
-    if claim.key in facts.need(Source.VOLUMES).volumes_by_claim or fits_some_volume(facts, claim):
+    if own_volume(facts, claim) is not None or fits_some_volume(facts, claim):
         return None
     meant = did_you_mean(name, classes).strip(" ;.").replace("did you mean", "Did you mean")
     there = named(sorted(classes)) or "none"
@@ -129,23 +130,6 @@ def class_not_found(facts: Facts, claim: Claim) -> Finding | None:
                 "create it with a class that exists",
             ),
         ),
-    )
-
-
-def binding_mode_missing(facts: Facts, claim: Claim) -> Finding | None:
-    """A class object without volumeBindingMode is an error at each attempt (IsDelayBindingMode, component-helpers)."""
-    if claim.volume_name:
-        return None
-    wanted = with_default_class(facts, claim)
-    storage_class = facts.need(Source.CLASSES).classes.get(class_of(wanted))
-    if storage_class is None or storage_class.binding_mode is not None:
-        return None
-    return Finding(
-        Reason.BINDING_MODE_MISSING,
-        f"StorageClass {storage_class.name} has no volumeBindingMode.",
-        (claim_link(claim), Link("StorageClass", storage_class.name, "no volumeBindingMode")),
-        (Evidence(class_object(storage_class.name), "volumeBindingMode", "not set"),),
-        (Step(f"kubectl get storageclass {storage_class.name} -o yaml"),),
     )
 
 
@@ -179,7 +163,7 @@ def waits_for_first_consumer(facts: Facts, claim: Claim) -> Finding | None:
     storage_class = facts.need(Source.CLASSES).classes.get(class_of(wanted))
     if storage_class is None or storage_class.binding_mode != WAIT_FOR_FIRST_CONSUMER:
         return None
-    if claim.key in facts.need(Source.VOLUMES).volumes_by_claim:
+    if own_volume(facts, claim) is not None:
         return None
     if any(not pod.deleting for pod in users_of(facts, claim)):
         return None

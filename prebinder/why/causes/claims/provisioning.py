@@ -27,6 +27,7 @@ from prebinder.why.causes.objects import (
     class_object,
     fits_some_volume,
     named,
+    own_volume,
     with_default_class,
 )
 from prebinder.why.facts.details import EventRecord
@@ -65,8 +66,7 @@ def provisioner_of(facts: Facts, claim: Claim) -> StorageClass | None:
     storage_class = facts.need(Source.CLASSES).classes.get(class_of(wanted))
     if storage_class is None or storage_class.provisioner in ("", NO_PROVISIONER):
         return None
-    snapshot = facts.need(Source.VOLUMES)
-    if claim.key in snapshot.volumes_by_claim:
+    if own_volume(facts, claim) is not None:
         return None
     # With a selected node the scheduler has decided that a volume is provisioned, whatever fits elsewhere.
     is_decided = binds_late(storage_class) and value_of(claim.annotations, SELECTED_NODE) is not None
@@ -98,9 +98,10 @@ def provisioner_missing(facts: Facts, claim: Claim) -> Finding | None:
     if _has_worked(facts, claim, driver):
         return None
     there = named(sorted(snapshot.csi_drivers)) or "none"
+    absence = "no such CSI driver is installed" if "csi" in driver else "nothing shows that it runs: it wrote no Event"
     return Finding(
         Reason.PROVISIONER_MISSING,
-        f"Class {storage_class.name} provisions volumes with {driver}, and no such CSI driver is installed.",
+        f"Class {storage_class.name} provisions volumes with {driver}, and {absence}.",
         (claim_link(claim), Link("StorageClass", storage_class.name, f"provisioner {driver}")),
         (
             Evidence("csidrivers", driver, there),

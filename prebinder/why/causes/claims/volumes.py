@@ -8,17 +8,19 @@ from binder.health.quarantine import in_quarantine
 from binder.health.volume_policy import refuse_use
 from binder.matching.controller_match import match_requested
 from binder.matching.evidence import quantity_text
-from binder.matching.matching import class_of, is_mine, requested_refusal, scheduler_refusal
+from binder.matching.matching import binding_mode, class_of, requested_refusal, scheduler_refusal
 from binder.matching.rejection import Reason, Rejection
 from binder.model.decision import Mode
 from binder.model.demand import Demand
-from kube.objects.model import BIND_COMPLETED, NO_PROVISIONER, Claim, Pod, Volume, value_of
+from kube.objects.model import BIND_COMPLETED, NO_PROVISIONER, WAIT_FOR_FIRST_CONSUMER, Claim, Pod, Volume, value_of
 from prebinder.why.causes.finding import Finding, Step
 from prebinder.why.causes.objects import (
     claim_link,
     claim_object,
     fits_some_volume,
+    own_volume,
     pod_link,
+    users_of,
     volume_link,
     volume_object,
     with_default_class,
@@ -60,7 +62,7 @@ def still_claimed(facts: Facts, claim: Claim) -> Finding | None:
         owner = "a claim of another namespace"
     step = Step(f"kubectl get pv {volume.name} -o yaml", f"it belongs to {owner}; its data is on it")
     if volume.phase == "Released":
-        step = _release(volume, f"gives the volume with the data of {owner} to this claim")
+        step = _release(volume, f"this claim gets the volume and its data: that of {owner}")
     return Finding(
         Reason.VOLUME_STILL_CLAIMED,
         f"Volume {volume.name}, which the claim requests, is {volume.phase or 'held'} and still belongs to {owner}.",
@@ -98,9 +100,27 @@ def prebound_incomplete(facts: Facts, claim: Claim) -> Finding | None:
     volume = _requested(facts, claim)
     if volume is None or requested_refusal(claim, volume) is not None:
         return None
+    return _bind_incomplete(facts, claim, volume, f"Volume {volume.name} matches the claim")
+
+
+def reserved_incomplete(facts: Facts, claim: Claim) -> Finding | None:
+    """A volume names the claim in its claimRef, and the PV controller has not bound them (syncUnboundClaim).
+
+    A claim that waits for a pod is left to the pod: its node has to have access to that volume.
+    """
+    volume = None if claim.volume_name else own_volume(facts, claim)
+    if volume is None:
+        return None
+    mode = binding_mode(with_default_class(facts, claim), facts.need(Source.CLASSES).classes)
+    if mode == WAIT_FOR_FIRST_CONSUMER and any(not pod.node_name for pod in users_of(facts, claim)):
+        return None
+    return _bind_incomplete(facts, claim, volume, f"Volume {volume.name} names the claim in its claimRef")
+
+
+def _bind_incomplete(facts: Facts, claim: Claim, volume: Volume, state: str) -> Finding:
     return Finding(
         Reason.PREBOUND_INCOMPLETE,
-        f"Volume {volume.name} matches the claim; the PV controller completes the bind, usually within 30 s.",
+        f"{state}; the PV controller completes the bind, usually within 30 s.",
         (claim_link(claim), volume_link(volume, volume.phase)),
         (Evidence(claim_object(claim, "metadata.annotations"), BIND_COMPLETED, "not set"),),
         (Step("kubectl -n kube-system get lease kube-controller-manager", "is the controller manager running?"),),
@@ -111,9 +131,20 @@ def prebound_incomplete(facts: Facts, claim: Claim) -> Finding | None:
 def held_by_a_deleted_claim(facts: Facts, claim: Claim) -> Finding | None:
     """The only volume that would fit is Released: its claim is gone, its data is not (syncVolume, pv_controller.go)."""
     wanted = _static(facts, claim)
-    if wanted is None:
+    return None if wanted is None else _held(facts, wanted)
+
+
+def classless_held_by_a_deleted_claim(facts: Facts, claim: Claim) -> Finding | None:
+    """As above, for a claim that gets no class: only volumes without one can serve it."""
+    if claim.volume_name or class_of(with_default_class(facts, claim)):
         return None
-    volume = _would_fit(facts, wanted, lambda volume: volume.phase == "Released" and volume.reclaim_policy == "Retain")
+    if own_volume(facts, claim) is not None or fits_some_volume(facts, claim):
+        return None
+    return _held(facts, claim)
+
+
+def _held(facts: Facts, claim: Claim) -> Finding | None:
+    volume = _would_fit(facts, claim, lambda volume: volume.phase == "Released" and volume.reclaim_policy == "Retain")
     if volume is None or volume.claim is None:
         return None
     owner = "a deleted claim" if volume.claim.namespace != claim.namespace else f"claim {volume.claim.key}, deleted"
@@ -155,7 +186,7 @@ def held_back(facts: Facts, pod: Pod) -> Finding | None:
     snapshot = facts.need(Source.CLAIMS, Source.VOLUMES, Source.CLASSES)
     view = facts.look.view
     for claim in (snapshot.claims[key] for key in pod.claim_keys if key in snapshot.claims):
-        if claim.volume_name or claim.key in snapshot.volumes_by_claim:
+        if claim.volume_name or own_volume(facts, claim) is not None:
             continue
         refusals = [refuse_use(view, volume, facts.now, claim) for volume in view.index.candidates(claim)]
         against = [refusal for refusal in refusals if refusal is not None]
@@ -213,9 +244,7 @@ def _static(facts: Facts, claim: Claim) -> Claim | None:
     storage_class = facts.need(Source.CLASSES).classes.get(class_of(wanted))
     if storage_class is None or storage_class.provisioner not in ("", NO_PROVISIONER):
         return None
-    snapshot = facts.need(Source.VOLUMES)
-    mine = [snapshot.volumes[name] for name in snapshot.volumes_by_claim.get(claim.key, ())]
-    if fits_some_volume(facts, wanted) or any(is_mine(claim, volume) for volume in mine):
+    if fits_some_volume(facts, wanted) or own_volume(facts, wanted) is not None:
         return None
     return wanted
 

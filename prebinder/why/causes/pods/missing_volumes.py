@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from binder.matching.evidence import affinity_text, quantity_text
-from binder.matching.matching import class_of, is_mine
+from binder.matching.matching import class_of
 from binder.matching.rejection import Reason
 from kube.objects.model import SELECTED_NODE, Claim, Pod, StorageClass, Volume, value_of
 from kube.rules.selectors import label_keys
 from prebinder.why.causes.claims.provisioning import room_step
 from prebinder.why.causes.finding import Finding, Step
-from prebinder.why.causes.objects import claim_link, fits_some_volume, pod_link
+from prebinder.why.causes.objects import claim_link, fits_some_volume, own_volume, pod_link
 from prebinder.why.causes.pods.node_verdicts import ClaimVerdicts, NodeVerdicts, claim_verdicts, node_verdicts
 from prebinder.why.causes.pods.topology import settled, way_out
 from prebinder.why.facts.facts import Facts
@@ -99,7 +99,7 @@ def _odd_one(facts: Facts, each: Sequence[ClaimVerdicts], near: Set[str]) -> tup
 
     def order(number: int) -> tuple[bool, int, int]:
         candidate = each[number]
-        return _own_volume(facts, candidate.claim) is not None, len(candidate.served & near), -candidate.claim.request
+        return own_volume(facts, candidate.claim) is not None, len(candidate.served & near), -candidate.claim.request
 
     first = min(helpful, key=order)
     return each[first], places[first] or near
@@ -140,19 +140,12 @@ def _of_one(facts: Facts, verdict: ClaimVerdicts, verdicts: NodeVerdicts) -> _Bl
     if verdicts.served:
         message = "Nodes with a volume for the pod's claims cannot run it, and the others have no volume for them."
         return _Blame(claim, Reason.TOPOLOGY_CONFLICT, message, way_out(verdicts, ""))
-    own = _own_volume(facts, claim)
+    own = own_volume(facts, claim)
     if own is not None:
         return _of_own_volume(claim, own)
     code = Reason.TOPOLOGY_CONFLICT if fits_some_volume(facts, claim) else Reason.NO_VOLUME_FITS
     message = f"No node that could run the pod has a volume for claim {claim.name}."
     return _Blame(claim, code, message, _more(facts, claim, usable))
-
-
-def _own_volume(facts: Facts, claim: Claim) -> Volume | None:
-    """Return the volume that a claimRef has tied to the claim before it was bound."""
-    names = facts.snapshot.volumes_by_claim.get(claim.key, ())
-    volumes = (facts.snapshot.volumes[name] for name in sorted(names))
-    return next((volume for volume in volumes if is_mine(claim, volume)), None)
 
 
 def _of_own_volume(claim: Claim, volume: Volume) -> _Blame:
@@ -166,7 +159,7 @@ def _of_own_volume(claim: Claim, volume: Volume) -> _Blame:
 
 def _more(facts: Facts, claim: Claim, nodes: Set[str]) -> Step:
     where = f"node {min(nodes)}" if len(nodes) == 1 else "a usable node"
-    own = _own_volume(facts, claim)
+    own = own_volume(facts, claim)
     if own is not None:
         return _of_own_volume(claim, own).step
     return Step(

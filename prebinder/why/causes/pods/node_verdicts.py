@@ -1,5 +1,6 @@
 """The scheduler's verdict on every node for a pod: by its volumes, and by everything else."""
 
+import re
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -36,6 +37,12 @@ OUT_OF_REACH: Final = frozenset({Reason.VOLUME_UNREACHABLE, Reason.VOLUME_ZONE_M
 
 _OWN_LABELS: Final = frozenset({"statefulset.kubernetes.io/pod-name", "apps.kubernetes.io/pod-index"})
 """Labels in which the replicas of a StatefulSet differ."""
+
+_SET_BY_COMPONENTS: Final = re.compile(
+    r"(?:[^/=:]+\.)?(?:kubernetes|k8s)\.io/|karpenter\.sh/|ToBeDeletedByClusterAutoscaler|"
+    r"DeletionCandidateOfClusterAutoscaler|[^:=]*(?:agent-not-ready|agentNotReady|not-ready|startup)"
+)
+"""Keys of taints that Kubernetes, a cloud, an autoscaler or a driver sets, and takes away when their cause is gone."""
 
 _DOWN: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
@@ -95,12 +102,12 @@ class NodeVerdicts:
 
     @cached_property
     def only_tainted(self) -> NodeVerdict | None:
-        """The first node that only a taint excludes."""
+        """The first node that only a taint excludes which a person has set, and may end."""
         return self._only(Reason.TAINT_NOT_TOLERATED)
 
     def _only(self, reason: Reason) -> NodeVerdict | None:
         alone = (verdict for verdict in self.served if len(verdict.by_others) == 1)
-        return next((verdict for verdict in alone if verdict.by_others[0].reason is reason), None)
+        return next((verdict for verdict in alone if _may_be_lifted(verdict.by_others[0], reason)), None)
 
     @cached_property
     def zones_far(self) -> tuple[str, ...]:
@@ -179,8 +186,9 @@ def _alone(facts: Facts, claim: Claim, usable: Iterable[NodeVerdict]) -> tuple[f
     reasons: set[Reason] = set()
     for verdict in usable:
         choice = choose_volumes(only, verdict.node, facts.snapshot, facts.look.view.index)
-        reasons.update(rejection.reason for rejection in choice.rejections)
-        if not choice.rejections:
+        rejections = _known(facts, choice.rejections)
+        reasons.update(rejection.reason for rejection in rejections)
+        if not rejections:
             served.add(verdict.node.name)
     return frozenset(served), frozenset(reasons)
 
@@ -191,7 +199,15 @@ def _verdicts(facts: Facts, pod: Pod, claims: PodClaims) -> Iterator[NodeVerdict
     uses = ((state.node, state.attach) for state in states)
     for state, answer in zip(states, on_nodes(pod, claims, uses, facts.snapshot, look.view.index), strict=True):
         refusals = (rule.why(state) for _, rule in rules)
-        yield NodeVerdict(state.node, answer.rejections, tuple(refusal for refusal in refusals if refusal is not None))
+        by_others = tuple(refusal for refusal in refusals if refusal is not None)
+        yield NodeVerdict(state.node, _known(facts, answer.rejections), by_others)
+
+
+def _known(facts: Facts, rejections: tuple[Rejection, ...]) -> tuple[Rejection, ...]:
+    """Return the rejections that rest on what was read: unread capacities exclude no node."""
+    if facts.has(Source.CAPACITIES):
+        return rejections
+    return tuple(rejection for rejection in rejections if rejection.reason is not Reason.INSUFFICIENT_STORAGE)
 
 
 def _kind_of(pod: Pod, claims: PodClaims, snapshot: Snapshot) -> Hashable:
@@ -219,6 +235,11 @@ def _is_alone(key: str, claims: PodClaims, snapshot: Snapshot) -> bool:
         return True
     every = (*(claim for claim, _ in claims.bound), *claims.delayed)
     return any(claim.key == key and READ_WRITE_ONCE_POD in claim.access_modes for claim in every)
+
+
+def _may_be_lifted(rejection: Rejection, reason: Reason) -> bool:
+    taint = rejection.offered.removeprefix("taint ")
+    return rejection.reason is reason and not (reason is Reason.TAINT_NOT_TOLERATED and _SET_BY_COMPONENTS.match(taint))
 
 
 def short(rejection: Rejection) -> str:

@@ -10,12 +10,13 @@ from binder.matching.matching import binding_mode
 from binder.matching.rejection import Reason
 from kube.configuration.nearest import did_you_mean
 from kube.objects.model import SELECTED_NODE, WAIT_FOR_FIRST_CONSUMER, Claim, Pod, value_of
-from prebinder.why.causes.claims.quotas import quota_exceeded
+from prebinder.why.causes.claims.creation import creation_refused
 from prebinder.why.causes.finding import Finding, Step
 from prebinder.why.causes.objects import (
     age_text,
     claim_link,
     named,
+    own_volume,
     pod_link,
     pod_object,
     users_of,
@@ -41,7 +42,7 @@ def claim_not_found(facts: Facts, pod: Pod) -> Finding | None:
         key = f"{pod.namespace}/{volume.name}"
         if key in claims:
             continue
-        refused = quota_exceeded(facts, pod.namespace, volume.name)
+        refused = creation_refused(facts, pod.namespace, volume.name)
         if refused is not None:
             return replace(refused, links=(pod_link(pod), *refused.links))
         if volume.ephemeral:
@@ -168,6 +169,25 @@ def nominated(facts: Facts, pod: Pod) -> Finding | None:
     )
 
 
+def node_missing(facts: Facts, pod: Pod) -> Finding | None:
+    """The pod is assigned to a node that does not exist: nothing starts it (gcOrphaned in podgc/gc_controller.go)."""
+    if pod.node_name in facts.need(Source.NODES).nodes:
+        return None
+    return Finding(
+        Reason.NO_NODE_FITS,
+        f"The pod is assigned to node {pod.node_name}, which does not exist.",
+        (pod_link(pod), Link("Node", pod.node_name, "not found")),
+        (Evidence(pod_object(pod, "spec.nodeName"), "an existing node", pod.node_name),),
+        (
+            Step(
+                f"kubectl -n {pod.namespace} delete pod {pod.name}",
+                "Kubernetes deletes it too, after a minute; the claims and their data stay; create the pod again "
+                "without nodeName unless its controller does",
+            ),
+        ),
+    )
+
+
 def bypasses_scheduler(facts: Facts, claim: Claim) -> Finding | None:
     """A pod with spec.nodeName uses a claim that waits for a scheduler to choose its node (kubernetes#89953)."""
     if claim.volume_name or value_of(claim.annotations, SELECTED_NODE) is not None:
@@ -176,7 +196,7 @@ def bypasses_scheduler(facts: Facts, claim: Claim) -> Finding | None:
     if binding_mode(with_default_class(facts, claim), classes) != WAIT_FOR_FIRST_CONSUMER:
         return None
     pod = next((pod for pod in users_of(facts, claim) if pod.node_name and not pod.deleting), None)
-    if pod is None or claim.key in facts.need(Source.VOLUMES).volumes_by_claim:
+    if pod is None or own_volume(facts, claim) is not None:
         return None
     return Finding(
         Reason.POD_BYPASSES_SCHEDULER,

@@ -1,11 +1,14 @@
 """Causes in the location of volumes and nodes: no usable node has access to the pod's volumes, or none fits at all."""
 
+from collections.abc import Iterable
+from shlex import quote
 from typing import Final
 
 from binder.matching.evidence import affinity_text
 from binder.matching.rejection import Reason
-from kube.objects.model import Pod, Volume
-from kube.rules.topology import volume_zone
+from kube.objects.model import Node, Pod, Volume
+from kube.rules.selectors import label_keys, node_matches
+from kube.rules.topology import HOSTNAME_LABEL, ZONE_LABEL, volume_zone
 from prebinder.why.causes.finding import Finding, Step
 from prebinder.why.causes.objects import claim_link, named, pod_link, volume_link, volume_object
 from prebinder.why.causes.pods.node_verdicts import NodeVerdict, NodeVerdicts, node_verdicts, short
@@ -73,7 +76,34 @@ def topology_conflict(facts: Facts, pod: Pod) -> Finding | None:
         message,
         (pod_link(pod), *_volume_links(claims)),
         tuple(evidence),
-        (way_out(verdicts, pinned),),
+        (way_out(verdicts, pinned) if near else _out_of_every_reach(volumes[0], facts.snapshot.nodes.values()),),
+    )
+
+
+def assigned_out_of_reach(facts: Facts, pod: Pod) -> Finding | None:
+    """The pod was assigned, past the scheduler, to a node without access to its volume.
+
+    Source: CheckNodeAffinity when a volume is mounted (operation_generator.go of the kubelet).
+    """
+    claims = settled(facts, pod)
+    node = facts.need(Source.NODES).nodes.get(pod.node_name)
+    if claims is None or node is None:
+        return None
+    labels = dict(node.labels)
+    volume = next((volume for _, volume in claims.bound if not node_matches(volume.node_affinity, labels)), None)
+    if volume is None:
+        return None
+    return Finding(
+        Reason.TOPOLOGY_CONFLICT,
+        f"The pod is assigned to node {node.name}, and its volume is in {place_of(volume)}.",
+        (pod_link(pod, f"on node {node.name}"), *_volume_links(claims)),
+        (Evidence(volume_object(volume, "spec.nodeAffinity"), f"access from node {node.name}", place_of(volume)),),
+        (
+            Step(
+                f"kubectl -n {pod.namespace} delete pod {pod.name}",
+                "create it again without nodeName, so that a scheduler chooses the node; the volume and its data stay",
+            ),
+        ),
     )
 
 
@@ -155,23 +185,43 @@ def _lacks_room(verdict: NodeVerdict) -> bool:
     return not verdict.by_volumes and {each.reason for each in verdict.by_others} == {Reason.INSUFFICIENT_RESOURCES}
 
 
+def _look_for(verdict: NodeVerdict) -> str:
+    """Return what to look for on a node that does not fit."""
+    first = next(iter(verdict.by_others), None)
+    if first is not None and short(first) == "not ready":
+        return "find out why it is not ready"
+    if first is not None and first.reason is Reason.TAINT_NOT_TOLERATED:
+        return "find out what has tainted it; the taint goes with its cause"
+    return "make room there, or add a node"
+
+
 def way_out(verdicts: NodeVerdicts, place: str) -> Step:
     """Return what makes the nearest node usable: one with access to the volumes and a single reason against it."""
     note = f"nodes in {named(verdicts.zones_far)} cannot help" if verdicts.zones_far else ""
     cordoned, tainted = verdicts.only_cordoned, verdicts.only_tainted
     if cordoned is not None:
         return Step(f"kubectl uncordon {cordoned.node.name}", note)
-    if tainted is not None and short(tainted.by_others[0]) != "not ready":
-        taint = tainted.by_others[0].offered.removeprefix("taint ")
-        return Step(
-            f"kubectl taint node {tainted.node.name} {taint}-", f"or let the pod tolerate it; {note}".rstrip("; ")
-        )
+    if tainted is not None:
+        taint = quote(tainted.by_others[0].offered.removeprefix("taint "))
+        why = "ends the taint for all pods; or let this pod tolerate it"
+        return Step(f"kubectl taint node {tainted.node.name} {taint}-", f"{why}; {note}".rstrip("; "))
     if verdicts.near and all(_first_reason(verdict) is Reason.NODE_SELECTOR_MISMATCH for verdict in verdicts.near):
         why = "label a node so that the pod's nodeSelector and affinity select it, or create the pod with others"
         return Step("kubectl get nodes --show-labels", f"{why}; {note}".rstrip("; "))
     if verdicts.near:
         nearest = next((verdict for verdict in verdicts.near if _lacks_room(verdict)), verdicts.near[0])
-        is_down = bool(nearest.by_others) and short(nearest.by_others[0]) == "not ready"
-        what = "find out why it is not ready" if is_down else "make room there, or add a node"
-        return Step(f"kubectl describe node {nearest.node.name}", note or what)
+        return Step(f"kubectl describe node {nearest.node.name}", f"{_look_for(nearest)}; {note}".rstrip("; "))
     return Step("kubectl get nodes -L topology.kubernetes.io/zone", f"add a node in {place}" if place else "add a node")
+
+
+def _out_of_every_reach(volume: Volume, nodes: Iterable[Node]) -> Step:
+    """Return what gives some node access to a volume to which none has."""
+    keys = label_keys(volume.node_affinity)
+    command = f"kubectl get nodes -L {','.join(keys or (ZONE_LABEL,))}"
+    if keys == (HOSTNAME_LABEL,):
+        return Step(command, "its data is on that node only: bring the node back, or restore the data to a new volume")
+    labelled = {key for node in nodes for key, _ in node.labels}
+    missing = [key for key in keys if key not in labelled]
+    if missing:
+        return Step(command, f"no node has the label {missing[0]}: does the volume's driver run on any?")
+    return Step(command, f"add a node in {place_of(volume)}")

@@ -1,0 +1,251 @@
+"""Dumps as people make them: what `why` answers from a file, where an easy answer would be wrong or do harm."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from prebinder.cli import main
+from tests.prebinder.why.documents import (
+    DRIVER,
+    SCHEDULED,
+    Document,
+    claim,
+    csi_node,
+    driver,
+    event,
+    node,
+    pod,
+    storage_class,
+    volume,
+)
+
+Report = list[dict[str, Any]]
+NODES = [node("a1", "a"), node("b1", "b"), SCHEDULED]
+LATER = storage_class(provisioner=DRIVER)
+NOW_MADE = storage_class(provisioner=DRIVER, mode="Immediate")
+OLD: dict[str, Any] = {
+    "claim": "data",
+    "claim_uid": "of an earlier claim",
+    "phase": "Released",
+    "spec": {"persistentVolumeReclaimPolicy": "Retain"},
+}
+"""A volume whose claim was deleted, and created again with the same name."""
+
+OURS: dict[str, Any] = {"claim": "data", "claim_uid": None, "phase": "Available"}
+"""A volume with a claimRef that an administrator wrote."""
+
+BOUND = [claim(volume="pv-1"), volume(claim="data", zone="a"), storage_class()]
+WEBHOOK = 'admission webhook "policy.example" denied the request: label team is missing'
+LIMIT = "maximum storage usage per PersistentVolumeClaim is 1Gi, but request is 10Gi"
+OF_SET = "create Claim data-db-0 for Pod db-0 in StatefulSet db failed error: {}"
+OTHER_DRIVER = [driver("other.csi.example"), csi_node("a1", "other.csi.example")]
+
+
+def tainted(name: str, key: str, **how: Any) -> Document:
+    made = node(name, **how)
+    return {**made, "spec": {"taints": [{"key": key, "value": "x", "effect": "NoSchedule"}]}}
+
+
+def refused(note: str) -> Document:
+    return event("StatefulSet", "db", "FailedCreate", note, reporter="statefulset-controller")
+
+
+@dataclass(frozen=True)
+class Dump:
+    """Objects, the code of their first item, and words that its JSON has or must not have."""
+
+    code: str
+    documents: list[Document]
+    has: str = ""
+    lacks: str = "nothing of the kind"
+
+
+DUMPS = {
+    "a Released volume of the same name hides no missing driver": Dump(
+        "ProvisionerMissing", [claim(), NOW_MADE, volume(**OLD), *NODES, *OTHER_DRIVER]
+    ),
+    "a Released volume of the same name hides no missing class": Dump(
+        "StorageClassNotFound", [claim(storage_class="gone"), NOW_MADE, volume(storage_class="gone", **OLD), *NODES]
+    ),
+    "a Released volume of the same name is no consumer": Dump(
+        "WaitForFirstConsumer", [claim(), LATER, volume(**OLD), *NODES]
+    ),
+    "without any class only a Released volume would fit": Dump(
+        "PVStillClaimed", [claim(storage_class=""), NOW_MADE, volume(storage_class="", **OLD), *NODES], "patch pv pv-1"
+    ),
+    "a volume for the claim is too small": Dump(
+        "StaticOnlyNoMatch", [claim(), storage_class(mode="Immediate"), volume(size="1Gi", **OURS), *NODES], "TooSmall"
+    ),
+    "a volume for the claim is too small, and a pod waits": Dump(
+        "StaticOnlyNoMatch",
+        [pod("db-0", "data"), claim(), storage_class(), volume(size="1Gi", **OURS), *NODES],
+        "TooSmall",
+    ),
+    "a volume for the claim fits, and nobody binds it": Dump(
+        "PreboundIncomplete", [claim(), storage_class(mode="Immediate"), volume(**OURS), *NODES], "in its claimRef"
+    ),
+    "a cluster has no CSIDriver at all": Dump(
+        "ProvisionerMissing", [claim(), NOW_MADE, *NODES, csi_node("a1"), csi_node("b1")], "csidrivers"
+    ),
+    "an in-tree class, and its CSI driver is not installed": Dump(
+        "ProvisionerMissing",
+        [claim(), {**NOW_MADE, "provisioner": "kubernetes.io/aws-ebs"}, *NODES, csi_node("a1")],
+        "ebs.csi.aws.com",
+    ),
+    "a provisioner without CSI wrote nothing": Dump(
+        "ProvisionerMissing",
+        [
+            claim(),
+            {**NOW_MADE, "provisioner": "example.com/nfs"},
+            *NODES,
+            *OTHER_DRIVER,
+            event("Pod", "other", "Scheduled", "assigned", type="Normal"),
+        ],
+        "nothing shows that it runs",
+        "CSI driver is installed",
+    ),
+    "capacities are not in the dump": Dump(
+        "Inconclusive",
+        [pod("db-0", "data"), claim(), LATER, driver(storageCapacity=True), csi_node("a1", DRIVER), *NODES],
+        "csistoragecapacities (not in the input)",
+    ),
+    "nodes are not in the dump": Dump("Inconclusive", [pod("db-0", "data"), *BOUND, SCHEDULED], "nodes (not in"),
+    "a class of a manifest has no binding mode": Dump(
+        "ProvisionerMissing",
+        [claim(), {key: value for key, value in NOW_MADE.items() if key != "volumeBindingMode"}, *NODES, *OTHER_DRIVER],
+    ),
+    "a pod with nodeName, and its claim is missing": Dump(
+        "ClaimNotFound", [pod("db-0", "nix", node="a1", status={"phase": "Pending"}), storage_class(), *NODES]
+    ),
+    "a pod with nodeName, and its volume is elsewhere": Dump(
+        "TopologyConflict",
+        [pod("db-0", "data", node="b1", status={"phase": "Pending"}), *BOUND, *NODES],
+        "assigned to node b1, and its volume is in zone a",
+    ),
+    "a pod whose node is gone": Dump(
+        "NoNodeFits", [pod("db-0", "data", node="gone", status={"phase": "Pending"}), *BOUND, *NODES], "does not exist"
+    ),
+    "two claims with two causes": Dump(
+        "StorageClassNotFound",
+        [
+            pod("db-0", "data", "logs"),
+            claim(storage_class="fsat"),
+            claim("logs", spec={"volumeName": "pv-x"}),
+            storage_class(),
+            *NODES,
+        ],
+        "RequestedPVMissing, too: ",
+    ),
+    "a control plane's taint is no way out": Dump(
+        "NoNodeFits",
+        [
+            pod("db-0", cpu="3"),
+            tainted("cp", "node-role.kubernetes.io/control-plane"),
+            node("a1", cpu="1"),
+            SCHEDULED,
+            *BOUND,
+        ],
+        "describe node a1",
+        "taint node",
+    ),
+    "a taint that Kubernetes has set goes with its cause": Dump(
+        "TopologyConflict",
+        [pod("db-0", "data"), *BOUND, tainted("a1", "node.kubernetes.io/disk-pressure"), node("b1", "b"), SCHEDULED],
+        "find out what has tainted it",
+        "taint node a1",
+    ),
+    "a taint that a person has set may be ended": Dump(
+        "TopologyConflict",
+        [pod("db-0", "data"), *BOUND, tainted("a1", "dedicated"), node("b1", "b"), SCHEDULED],
+        "kubectl taint node a1 dedicated=x:NoSchedule-",
+    ),
+    "a LimitRange forbids the claim of a StatefulSet": Dump(
+        "QuotaExceeded",
+        [refused(OF_SET.format(f'persistentvolumeclaims "data-db-0" is forbidden: {LIMIT}')), *NODES],
+        "describe limitrange",
+    ),
+    "a webhook forbids the claim of a StatefulSet": Dump(
+        "ClaimNotFound", [refused(OF_SET.format(WEBHOOK)), *NODES], "label team is missing"
+    ),
+    "a webhook forbids the claim of an ephemeral volume": Dump(
+        "ClaimNotFound",
+        [
+            pod("db-0", spec={"volumes": [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}]}),
+            event("Pod", "db-0", "FailedBinding", f"ephemeral volume scratch: create PVC db-0-scratch: {WEBHOOK}"),
+            *NODES,
+        ],
+        "label team is missing",
+    ),
+    "a Lost claim is listed although it is bound": Dump(
+        "ClaimLost", [claim(volume="pv-1", status={"phase": "Lost"}), storage_class(), *NODES]
+    ),
+    "a local volume whose node is gone": Dump(
+        "TopologyConflict",
+        [pod("db-0", "data"), claim(volume="pv-1"), volume(claim="data", spec={}), storage_class(), *NODES],
+        "its data is on that node only",
+        "add a node in",
+    ),
+    "a topology key that no node has": Dump(
+        "TopologyConflict",
+        [pod("db-0", "data"), claim(volume="pv-1"), volume(claim="data", spec={}), storage_class(), *NODES],
+        "does the volume's driver run on any?",
+    ),
+    "only the pod, which tells why": Dump(
+        "Inconclusive",
+        [
+            pod(
+                "db-0",
+                status={
+                    "conditions": [
+                        {
+                            "type": "PodScheduled",
+                            "status": "False",
+                            "reason": "Unschedulable",
+                            "message": "0/2 nodes are available: 2 node(s) had untolerated taint",
+                        }
+                    ]
+                },
+            )
+        ],
+        "untolerated taint",
+    ),
+    "lists in a list": Dump(
+        "ClaimNotFound",
+        [{"apiVersion": "v1", "kind": "PodList", "items": [pod("db-0", "nix")]}, storage_class(), *NODES],
+    ),
+}
+
+
+def reached_by(key: str, value: str) -> Document:
+    terms = [{"matchExpressions": [{"key": key, "operator": "In", "values": [value]}]}]
+    return {"nodeAffinity": {"required": {"nodeSelectorTerms": terms}}}
+
+
+DUMPS["a local volume whose node is gone"].documents[2]["spec"] |= reached_by("kubernetes.io/hostname", "old-node")
+DUMPS["a topology key that no node has"].documents[2]["spec"] |= reached_by("topology.disk.csi.example/zone", "a")
+
+
+def items_of(path: Path, contents: object, capsys: pytest.CaptureFixture[str]) -> Report:
+    path.write_text(json.dumps(contents))
+    main(["why", "-n", "web", "-o", "json", "-f", str(path)])
+    items: Report = json.loads(capsys.readouterr().out)["items"]
+    return items
+
+
+@pytest.mark.parametrize("dump", DUMPS.values(), ids=DUMPS)
+def test_the_answer(dump: Dump, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    listed = {"apiVersion": "v1", "kind": "List", "items": dump.documents}
+    (item,) = items_of(tmp_path / "dump.json", listed, capsys)
+    text = json.dumps(item)
+    assert item["code"] == dump.code, text
+    assert json.dumps(dump.has)[1:-1] in text
+    assert dump.lacks not in text
+
+
+def test_the_items_of_a_list_without_the_list(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`kubectl get ... -o json | jq .items`."""
+    (item,) = items_of(tmp_path / "dump.json", [pod("db-0", "nix"), storage_class(), *NODES], capsys)
+    assert item["code"] == "ClaimNotFound"

@@ -23,7 +23,6 @@ COMPLETION: Final = "_PVC_PREBINDER_COMPLETE"
 SECTIONS: Final[Sections] = {
     "Ask": {
         "why": ("prebinder.commands.why", "find the root cause of a pending pod or claim, and the next command"),
-        "match": ("prebinder.commands.match", "report which volume Kubernetes would pick for a claim, offline"),
         "simulate": (
             "prebinder.commands.simulate",
             "schedule pods on a cluster in memory and answer what-if questions",
@@ -53,14 +52,18 @@ Examples:
   pvc-prebinder why pod/web-0 -n shop                 why is it pending? needs no controller
   pvc-prebinder controller --dry-run                  report what it would reserve in your cluster
   pvc-prebinder controller --mode prebind --csi-endpoint csi.example.com=unix:///csi/csi.sock
-  kubectl get pv,pvc,sc,node -A -o json | pvc-prebinder match -f - --node node-7
+  kubectl get pv,pvc,sc,node -A -o json | pvc-prebinder match -f - --node node-7    match stands for why --match
 
 Exit codes:
   0 success   1 error   2 usage   3 a problem was found   4 inconclusive: something could not be read
 """
 
+ALIASES: Final = {"match": ("why", "--match")}
+"""A name, and the command and arguments that it stands for."""
+
 main_group: Final = Group(
     SECTIONS,
+    aliases=ALIASES,
     examples=EXAMPLES,
     name=PROGRAM,
     help="Reserves healthy PersistentVolumes for all claims of a pod together, in one zone, before Kubernetes binds "

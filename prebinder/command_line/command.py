@@ -105,15 +105,29 @@ class Verbs(click.Group):
 
 
 class Group(Verbs):
-    """Commands in sections, each imported when it is used."""
+    """Commands in sections, each imported when it is used.
 
-    def __init__(self, sections: Sections, **settings: Any) -> None:
+    `aliases` are further names, and the command and arguments for which each of them stands.
+    """
+
+    def __init__(
+        self, sections: Sections, aliases: Mapping[str, tuple[str, ...]] | None = None, **settings: Any
+    ) -> None:
         super().__init__(**settings)
+        self._aliases = aliases or {}
         self._modules = {name: module for commands in sections.values() for name, (module, _) in commands.items()}
         self._sections = sections
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self._modules)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name, *others = args
+        known, *arguments = self._aliases.get(name, (name,))
+        _, command, remaining = super().resolve_command(ctx, [known, *arguments, *others])
+        return name, command, remaining
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         module = self._modules.get(cmd_name)

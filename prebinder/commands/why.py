@@ -1,24 +1,29 @@
-"""`pvc-prebinder why`: the root cause of a pending pod or claim, its evidence, and the next command."""
+"""`pvc-prebinder why`: the root cause of a pending pod or claim, its evidence, and the next command.
+
+With --match, which `pvc-prebinder match` stands for, it reports which volume Kubernetes itself would pick.
+"""
 
 import asyncio
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Final
 
+import click
 import cloup
 from rich.console import Console
 
 from binder.matching.rejection import Reason
-from kube.objects.model import LabelSelector
+from kube.objects.model import Claim, LabelSelector, Pod
 from prebinder.command_line.command import Command
 from prebinder.command_line.parameters import FILE, OneOf, Reading, whole_number
 from prebinder.config.settings import parse_address
 from prebinder.errors import ExitCode, UsageError
+from prebinder.reports.match_answers import report_matches
 from prebinder.reports.volume_access import ClusterAccess, access_flags, cluster_connection
-from prebinder.view.page import Page, show
-from prebinder.view.process import DEFAULT_PORT, Serving
+from prebinder.view.serving import DEFAULT_PORT, Serving
 from prebinder.why.answering import answer_live, report_on
 from prebinder.why.reading.file import facts_from
 from prebinder.why.reading.live import LiveReader
@@ -37,10 +42,14 @@ Examples:
   pvc-prebinder why pod/web-0 -w                        until it runs
   kubectl -n shop describe $(pvc-prebinder why -o name -n shop)
   pvc-prebinder why --serve                             zones, nodes and volumes in the browser, live
+  pvc-prebinder match -f dump.json                      as why --match: which volume Kubernetes would pick
+  pvc-prebinder match -f volumes.json -f claim.yaml --node node-7 -o json
 
 Exit codes:
   0 no problem, or normal waiting   1 error   2 usage
-  3 a problem was found   4 inconclusive: something that matters could not be read
+  3 a problem was found; with --match: a claim that no volume fits, a pod whose volumes keep it off every node, or an
+    object that could not be read
+  4 inconclusive: something that matters could not be read
 """
 
 _PLAIN_WIDTH: Final = 100
@@ -102,6 +111,17 @@ def _address(text: str) -> str:
     help="auto (default), always or never",
 )
 @cloup.option_group(
+    "Matching, offline",
+    cloup.option(
+        "--match",
+        "matching",
+        is_flag=True,
+        help="report which volume Kubernetes itself would pick for each claim of the files, and why it rejects each "
+        "other; for pods without a node, on which nodes they find their volumes",
+    ),
+    cloup.option("--node", metavar="NAME", help="with --match: answer as kube-scheduler does for this node"),
+)
+@cloup.option_group(
     "In the browser",
     cloup.option("--serve", "serving", is_flag=True, help="show zones, nodes, volumes and causes as a page, live"),
     cloup.option(
@@ -135,6 +155,8 @@ def command(  # noqa: PLR0913, PLR0917 - one for each flag
     filenames: tuple[str, ...],
     output: str,
     color: str,
+    matching: bool,
+    node: str | None,
     serving: bool,
     port: int,
     caller_token: bool,
@@ -146,10 +168,22 @@ def command(  # noqa: PLR0913, PLR0917 - one for each flag
     on it, the answer is "Inconclusive" and never a guess. Without a name, everything that waits in the namespace is
     explained. With --filename the answer comes from the objects in the input alone. With --serve the answers are a web
     page on this machine, for the whole cluster or one --namespace.
+
+    With --match the rules of Kubernetes answer for the objects in the input: those of the PV controller, for which a
+    claim that waits for a pod gets a volume only if one is already reserved for it; with --node those of kube-scheduler
+    for that node, where the claims of one pod share no volume. Of volumes that Kubernetes treats as equal, the first by
+    name is shown.
     """
     _check(targets, filenames, everywhere=everywhere, watching=watching, selecting=selector is not None)
     question = Question(targets, namespace, everywhere, selector)
+    if matching or node is not None:
+        _check_match(question, filenames, output, matching=matching, otherwise=watching or serving)
+        as_json = output == "json"
+        well = report_matches(filenames, node, partial(_is_meant, question), as_json=as_json, complain=_complain_of)
+        return ExitCode.FINE if well else ExitCode.PROBLEM_FOUND
     if serving:
+        from prebinder.view.page import Page, show  # noqa: PLC0415 - only the page needs a web server
+
         _check_page(selector, output, watching=watching)
         page = Page(targets, namespace or "", filenames, by_caller_token=caller_token)
         asyncio.run(show(access, page, Serving(port, health_bind_address)))
@@ -182,6 +216,26 @@ def _check_page(selector: LabelSelector | None, output: str, *, watching: bool) 
         raise UsageError("--serve shows everything and follows it: leave out --watch, --selector and --output")
 
 
+def _check_match(question: Question, filenames: Sequence[str], output: str, *, matching: bool, otherwise: bool) -> None:
+    if not matching:
+        raise UsageError("--node needs --match: without it every node is considered")
+    if not filenames:
+        raise UsageError("--match reads a dump: --filename is required, such as kubectl get ... -o json | ... -f -")
+    if otherwise or question.selector is not None or output not in {"text", "json"}:
+        raise UsageError("--match prints one report, as text or json: leave out --watch, --serve and --selector")
+    if any(target.kind == "PersistentVolume" for target in question.targets):
+        raise UsageError("--match reports claims and pods: leave out pv/NAME")
+
+
+def _is_meant(question: Question, subject: Claim | Pod) -> bool:
+    """Whether an object of a dump is to be reported: all are, unless the command names some, or a namespace."""
+    if question.namespace not in {None, subject.namespace}:
+        return False
+    kind = "Pod" if isinstance(subject, Pod) else "PersistentVolumeClaim"
+    named = ((target.kind, target.name) for target in question.targets)
+    return not question.targets or any(known in {kind, ""} and name == subject.name for known, name in named)
+
+
 async def _live(access: ClusterAccess, question: Question, printer: Printer, *, watching: bool) -> int:
     async with cluster_connection(access) as (api, own_namespace):
         namespace = "" if question.everywhere else question.namespace or own_namespace
@@ -198,7 +252,11 @@ async def _live(access: ClusterAccess, question: Question, printer: Printer, *, 
 
 def _complain(faults: Sequence[str]) -> None:
     for fault in faults:
-        sys.stderr.write(f"pvc-prebinder why: skipped {printable(fault)}\n")
+        _complain_of(f"skipped {fault}")
+
+
+def _complain_of(line: str) -> None:
+    sys.stderr.write(f"{click.get_current_context().command_path}: {printable(line)}\n")
 
 
 def console_for(color: str) -> Console:

@@ -16,7 +16,6 @@ from rich.text import Text
 
 from binder.reservation.contract import DEFAULT_PREFIX, Annotations
 from kube.client.api import KubeApi, Listing
-from kube.client.connect import connect
 from kube.decoding.decode import MalformedObject, decode_volume, decoders
 from kube.errors import Forbidden, KubeconfigError, KubeError, NotFound, Unauthorized
 from kube.objects.api_resource import CLAIMS, CSI_NODES, NODES, VOLUMES, Resource
@@ -71,6 +70,8 @@ async def cluster_api(access: ClusterAccess) -> AsyncIterator[KubeApi]:
 async def cluster_connection(access: ClusterAccess) -> AsyncIterator[tuple[KubeApi, str]]:
     """As `cluster_api`, and the namespace of the context beside it."""
     try:
+        from kube.client.connect import connect  # noqa: PLC0415 - what reads files only does without it
+
         async with await connect(access.kubeconfig, access.context) as transport:
             yield KubeApi(transport), transport.namespace
     except Forbidden as error:

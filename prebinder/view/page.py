@@ -17,7 +17,8 @@ from prebinder.runtime import logs
 from prebinder.view.feeds.caller_feed import CallerFeed
 from prebinder.view.feeds.cluster_feed import ClusterFeed, Scope
 from prebinder.view.feeds.file_feed import FileFeed
-from prebinder.view.process import Serving, serve
+from prebinder.view.process import serve
+from prebinder.view.serving import Serving
 from prebinder.why.reading.file import facts_from
 from prebinder.why.targets import Target
 

@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote
 
@@ -13,22 +12,11 @@ from prebinder.runtime.health_server import HealthServer, probe_pages
 from prebinder.runtime.signals import stop_requested
 from prebinder.view.request_guard import LOOPBACK_NAMES
 from prebinder.view.server import Feed, ViewServer
+from prebinder.view.serving import Serving
 from prebinder.why.targets import Target
 
-DEFAULT_PORT: Final = 10280
 _HOST: Final = "127.0.0.1"
 _ROUTES: Final = {"Pod": "pod", "PersistentVolumeClaim": "pvc", "PersistentVolume": "pv"}
-
-
-@dataclass(frozen=True, slots=True)
-class Serving:
-    """Where to listen: always on loopback, which `kubectl port-forward` reaches in a pod, too.
-
-    `health_bind_address` is for the kubelet's probes, 0 for none.
-    """
-
-    port: int = DEFAULT_PORT
-    health_bind_address: str = "0"
 
 
 async def serve(feed: Feed, serving: Serving, targets: Sequence[Target] = (), namespace: str = "default") -> None:

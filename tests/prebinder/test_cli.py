@@ -13,6 +13,7 @@ from prebinder.errors import ExitCode
 
 COMMANDS = [
     *(command for commands in cli.SECTIONS.values() for command in commands if command != "dev"),
+    *cli.ALIASES,
     *(f"dev {command}" for commands in dev_command.SECTIONS.values() for command in commands),
 ]
 TOP = [command for commands in cli.SECTIONS.values() for command in commands]
@@ -26,7 +27,9 @@ TOP = [command for commands in cli.SECTIONS.values() for command in commands]
             ["controller", "--dry-run=perhaps"], '--dry-run: expected true or false, found "perhaps"', id="a switch"
         ),
         pytest.param(["dev", "devclustr"], 'unknown command "devclustr"; did you mean "devcluster"?', id="below dev"),
-        pytest.param(["match"], "--filename is required. See pvc-prebinder match --help", id="a flag is missing"),
+        pytest.param(["match"], "--match reads a dump: --filename is required", id="a flag is missing"),
+        pytest.param(["why", "--node", "n1", "-f", "-"], "--node needs --match", id="a flag of --match"),
+        pytest.param(["match", "-f", "-", "-o", "wide"], "one report, as text or json", id="a form of why"),
         pytest.param(["extender", "--bind-address=0"], "the extender needs an address such as", id="nobody to ask"),
         pytest.param(["extender", "--scheduler-name="], "as in spec.schedulerName of pods, is empty", id="no name"),
         pytest.param(["qqq"], 'unknown command "qqq". See pvc-prebinder --help', id="nothing near"),

@@ -1,4 +1,4 @@
-"""The command `match` as a whole: from files to a report and an exit code."""
+"""`why --match`, by its alias `match`: from files to a report and an exit code."""
 
 import json
 from collections.abc import Callable
@@ -151,7 +151,7 @@ def test_a_claim_whose_class_is_missing_is_not_called_immediate(match: Run) -> N
     assert "its StorageClass is not in the input, and no volume fits" in out
 
 
-@pytest.mark.parametrize("output", ["json", "table"])
+@pytest.mark.parametrize("output", ["json", "text"])
 @pytest.mark.parametrize(("objects", "code"), EXITS)
 def test_exit_codes(match: Run, objects: list[object], code: int, output: str) -> None:
     assert match(objects, "-o", output)[0] == code
@@ -163,6 +163,23 @@ def test_faults_and_duplicates_are_told_beside_the_report(match: Run) -> None:
     assert err.splitlines()[0].startswith("pvc-prebinder match: ")
     assert "PersistentVolume a: $.spec.capacity.storage: 'odd' is not a quantity" in err
     assert "b is in the input twice; the later one counts" in err
+
+
+def test_the_alias_stands_for_why(match: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    by_alias = match([claim("data", "1Gi"), volume("a", "1Gi")])
+    code = main(["why", "-f", str(tmp_path / "objects.json"), "--match"])
+    assert (code, capsys.readouterr().out, "") == by_alias
+
+
+def test_only_what_is_named_is_reported(match: Run) -> None:
+    objects = [LATER, node("n1", "a"), claim("data", "1Gi"), claim("logs", "9Gi"), pod("web", "logs"), volume("a", "1Gi")]
+    code, out, _ = match(objects, "-o", "json", "pvc/data", "--node", "n1")
+    assert (code, answers(out)) == (0, {"default/data": "a"})
+    assert "pods" not in json.loads(out)
+    _, out, _ = match(objects, "-o", "json", "pod/web")
+    assert (answers(out), [pod["pod"] for pod in json.loads(out)["pods"]]) == ({}, ["default/web"])
+    assert answers(match(objects, "-o", "json", "-n", "other")[1]) == {}
+    assert match(objects, "pv/a")[0] == 2
 
 
 def test_a_node_that_is_not_in_the_input(match: Run) -> None:

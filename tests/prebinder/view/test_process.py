@@ -15,7 +15,7 @@ from prebinder.cli import main
 from prebinder.errors import CommandError
 from prebinder.reports.volume_access import ClusterAccess
 from prebinder.view.page import Page, show
-from prebinder.view.process import Serving
+from prebinder.view.serving import Serving
 from tests.prebinder.view.clusters import small
 
 COMMAND = (sys.executable, "-m", "prebinder.cli", "why", "--serve", "--port=0")

@@ -172,7 +172,14 @@ def test_the_alias_stands_for_why(match: Run, tmp_path: Path, capsys: pytest.Cap
 
 
 def test_only_what_is_named_is_reported(match: Run) -> None:
-    objects = [LATER, node("n1", "a"), claim("data", "1Gi"), claim("logs", "9Gi"), pod("web", "logs"), volume("a", "1Gi")]
+    objects = [
+        LATER,
+        node("n1", "a"),
+        claim("data", "1Gi"),
+        claim("logs", "9Gi"),
+        pod("web", "logs"),
+        volume("a", "1Gi"),
+    ]
     code, out, _ = match(objects, "-o", "json", "pvc/data", "--node", "n1")
     assert (code, answers(out)) == (0, {"default/data": "a"})
     assert "pods" not in json.loads(out)

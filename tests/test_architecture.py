@@ -25,7 +25,7 @@ from prebinder.config import config_file
 
 ROOT = Path(__file__).parents[1]
 PRODUCT = ("prebinder", "scheduler", "binder", "csi", "kube", "demo", "devcluster")
-COMMANDS = [command for commands in cli.SECTIONS.values() for command in commands]
+COMMANDS = [*(command for commands in cli.SECTIONS.values() for command in commands), *cli.ALIASES]
 GENERATED = ROOT / "csi" / "proto"
 LONGEST_MODULE = 400
 LARGEST_ROOM = 12

@@ -45,7 +45,7 @@ def logging_as_before() -> Iterator[None]:
     yield
     for logger, level in zip(loggers, levels, strict=True):
         logger.setLevel(level)
-    for handler in [one for one in logging.root.handlers if type(one) is logging.StreamHandler]:
+    for handler in [handler for handler in logging.root.handlers if type(handler) is logging.StreamHandler]:
         logging.root.removeHandler(handler)
 
 

@@ -65,10 +65,10 @@ def _contradictions(volumes: Mapping[str, Object], claims: Mapping[str, Object])
 
 
 def _left_over(objects: Mapping[str, Object], latest: datetime, prefix: str) -> Iterable[str]:
-    for key, found in objects.items():
-        expires = _annotation(found, "expires-at", prefix)
+    for key, document in objects.items():
+        expires = _annotation(document, "expires-at", prefix)
         if expires is None:
-            if any(_annotation(found, word, prefix) is not None for word in ("reserved-for", "reserved-volume")):
+            if any(_annotation(document, word, prefix) is not None for word in ("reserved-for", "reserved-volume")):
                 yield f"{key} is reserved for ever"
         elif datetime.fromisoformat(expires) < latest:
             yield f"{key} is still reserved, since {expires}"
@@ -82,6 +82,6 @@ def _refers_to(volume: Object, claim_key: str, claim_uid: str) -> bool:
     return named and reference.get("uid", claim_uid) == claim_uid
 
 
-def _annotation(found: Object, word: str, prefix: str) -> str | None:
-    value = found["metadata"].get("annotations", {}).get(prefix + word)
+def _annotation(document: Object, word: str, prefix: str) -> str | None:
+    value = document["metadata"].get("annotations", {}).get(prefix + word)
     return None if value is None else str(value)

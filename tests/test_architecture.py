@@ -182,7 +182,7 @@ def test_a_class_name_stands_for_one_thing() -> None:
             for statement in ast.parse(module.read_text()).body:
                 if isinstance(statement, ast.ClassDef) and not statement.name.startswith("_"):
                     homes[statement.name].append(name_of(module))
-    assert {name: found for name, found in homes.items() if len(found) > 1} == {}
+    assert {name: places for name, places in homes.items() if len(places) > 1} == {}
 
 
 def test_a_metric_has_one_place() -> None:
@@ -273,7 +273,7 @@ def test_walks_of_the_architecture_page_state_their_length() -> None:
     walks = re.findall(pictures, ARCHITECTURE, re.MULTILINE | re.DOTALL)
     assert len(walks) == 3
     assert [len(set(re.findall(r'\["([\w/]+)"\]', picture))) for picture, _ in walks] == [
-        int(said) for _, said in walks
+        int(stated) for _, stated in walks
     ]
 
 

@@ -14,7 +14,7 @@ from kube.client.event_recorder import EventDraft, EventSink, ObjectRef
 from kube.objects.model import Pod
 from scheduler.cycle.diagnosis import Diagnosis
 from scheduler.framework.plugin import ScheduleResult
-from scheduler.standalone.pod_status import SCHEDULER_ERROR, UNSCHEDULABLE, Said
+from scheduler.standalone.pod_status import SCHEDULER_ERROR, UNSCHEDULABLE, SchedulingStatus
 
 logger = logging.getLogger(__name__)
 
@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 class StatusSink(Protocol):
     """Writes the status of pods (scheduler.standalone.pod_status.PodStatus)."""
 
-    def say(self, pod: Pod, report: Said) -> bool:
+    def queue(self, pod: Pod, report: SchedulingStatus) -> bool:
         """Queue a status to be written; return whether it is new."""
 
     def nominate(self, pod: Pod, node: str) -> None:
@@ -93,20 +93,20 @@ class AttemptReport:
         self._end(Ending(pod, placement, zone))
 
     def refused(self, pod: Pod, diagnosis: Diagnosis, text: str, nominated: str | None) -> None:
-        """No node fits the pod. `nominated` is the node nominated for it, see `Said`."""
+        """No node fits the pod. `nominated` is the node nominated for it, see `SchedulingStatus`."""
         self._metrics.failed(pod.scheduler_name, diagnosis.reason, error=False)
-        self._complain(pod, Said(UNSCHEDULABLE, text, nominated))
+        self._complain(pod, SchedulingStatus(UNSCHEDULABLE, text, nominated))
         self._end(Ending(pod, reason=diagnosis.reason, text=text, refused=True))
 
     def invalid(self, pod: Pod, reason: Reason, text: str) -> None:
         """A field of the pod is invalid."""
         self._metrics.failed(pod.scheduler_name, reason, error=False)
-        self._complain(pod, Said(UNSCHEDULABLE, text))
+        self._complain(pod, SchedulingStatus(UNSCHEDULABLE, text))
 
     def error(self, pod: Pod, reason: Reason, text: str, nominated: str | None = None) -> None:
-        """Something else went wrong: the pod will be retried. `nominated` as in `Said`."""
+        """Something else went wrong: the pod will be retried. `nominated` as in `SchedulingStatus`."""
         self._metrics.failed(pod.scheduler_name, reason, error=True)
-        if self._complain(pod, Said(SCHEDULER_ERROR, text, nominated)):
+        if self._complain(pod, SchedulingStatus(SCHEDULER_ERROR, text, nominated)):
             # In the log too: without rights there is neither an Event nor a condition.
             logger.warning("Scheduling attempt failed", extra={"pod": pod.key, "error": text})
         self._end(Ending(pod, reason=reason, text=text))
@@ -114,7 +114,7 @@ class AttemptReport:
     def plugin_failed(self, pod: Pod, text: str) -> None:
         """A plugin failed for the pod, which is in the log already: the pod will be retried."""
         self._metrics.failed(pod.scheduler_name, Reason.PLUGIN_FAILED, error=True)
-        self._complain(pod, Said(SCHEDULER_ERROR, text))
+        self._complain(pod, SchedulingStatus(SCHEDULER_ERROR, text))
         self._end(Ending(pod, reason=Reason.PLUGIN_FAILED, text=text))
 
     def lost(self, pod: Pod, reason: Reason) -> None:
@@ -134,11 +134,11 @@ class AttemptReport:
         for told in self.endings:
             told(ending)
 
-    def _complain(self, pod: Pod, report: Said) -> bool:
+    def _complain(self, pod: Pod, report: SchedulingStatus) -> bool:
         """Write it; return whether it was new. As Events repeats are sent too: they become a series, which is kept
         alive.
         """
-        news = self._status.say(pod, report)
+        news = self._status.queue(pod, report)
         self._publish(pod, "Warning", "FailedScheduling", "Scheduling", report.message)
         return news
 

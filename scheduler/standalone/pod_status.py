@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class SchedulingStatus:
     """The status to write to a pod. `nominated`: the nominated node, empty for none, None to leave it unchanged.
 
     Without a reason, no condition is written.
@@ -44,7 +44,7 @@ class Said:
     nominated: str | None = None
 
 
-_NOTHING: Final = Said("", "")
+_NOTHING: Final = SchedulingStatus("", "")
 
 
 class PodStatus:
@@ -53,29 +53,29 @@ class PodStatus:
     def __init__(self, api: ReaderAndPatcher, clock: Clock) -> None:
         self._api = api
         self._clock = clock
-        self._said: dict[str, tuple[str, Said]] = {}
-        self._wanted: dict[str, tuple[Pod, Said]] = {}
+        self._last: dict[str, tuple[str, SchedulingStatus]] = {}
+        self._wanted: dict[str, tuple[Pod, SchedulingStatus]] = {}
         self._writing: set[str] = set()
         self._something = asyncio.Event()
         self._complaint = ""
 
-    def say(self, pod: Pod, report: Said) -> bool:
+    def queue(self, pod: Pod, report: SchedulingStatus) -> bool:
         """Queue a status to be written; return whether it differs from the last one for the pod."""
-        if self._said.get(pod.key) == (pod.uid, report):
+        if self._last.get(pod.key) == (pod.uid, report):
             return False
-        self._said[pod.key] = pod.uid, report
+        self._last[pod.key] = pod.uid, report
         self._wanted[pod.key] = pod, report
         self._something.set()
         return True
 
     def nominate(self, pod: Pod, node: str) -> None:
         """Queue the nominated node of a pod, empty for none; the rest of the status stays."""
-        uid, report = self._said.get(pod.key, ("", _NOTHING))
-        self.say(pod, replace(report if uid == pod.uid else _NOTHING, nominated=node))
+        uid, report = self._last.get(pod.key, ("", _NOTHING))
+        self.queue(pod, replace(report if uid == pod.uid else _NOTHING, nominated=node))
 
     def forget(self, pod_key: str) -> None:
         """Stop writing about a pod: it is assigned or gone."""
-        self._said.pop(pod_key, None)
+        self._last.pop(pod_key, None)
         self._wanted.pop(pod_key, None)
 
     async def run(self) -> None:
@@ -97,13 +97,13 @@ class PodStatus:
             except (KubeError, msgspec.DecodeError, KeyError, TypeError, ValueError) as error:
                 self._complain(pod, error)
                 if key not in self._wanted:
-                    self._said.pop(key, None)  # It is written with the next attempt.
+                    self._last.pop(key, None)  # It is written with the next attempt.
             finally:
                 self._writing.discard(key)
                 if key in self._wanted:
                     self._something.set()
 
-    async def _write(self, pod: Pod, report: Said) -> None:
+    async def _write(self, pod: Pod, report: SchedulingStatus) -> None:
         for attempt in range(1, TRIES + 1):
             try:
                 document = msgspec.json.decode(await self._api.get(PODS, pod.name, pod.namespace))
@@ -119,7 +119,7 @@ class PodStatus:
             else:
                 return
 
-    async def _patch(self, pod: Pod, report: Said, document: dict[str, Any]) -> None:
+    async def _patch(self, pod: Pod, report: SchedulingStatus, document: dict[str, Any]) -> None:
         change = change_of(document, report, self._clock.now().strftime("%Y-%m-%dT%H:%M:%SZ"))
         if not change:
             return
@@ -141,7 +141,7 @@ class PodStatus:
         self._complaint = complaint
 
 
-def change_of(document: Mapping[str, Any], report: Said, now: str) -> dict[str, Any]:
+def change_of(document: Mapping[str, Any], report: SchedulingStatus, now: str) -> dict[str, Any]:
     """Return the merge patch for a pod's status (its JSON); nothing if the status is as wanted already."""
     status = document.get("status") or {}
     conditions = status.get("conditions") or []

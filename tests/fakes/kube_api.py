@@ -140,14 +140,14 @@ class FakeKubeApi:
             return _failure(409, "Conflict")
         assert binding["target"]["kind"] == "Node", binding
         node = {"nodeName": binding["target"]["name"]}
-        self.change("pods", key, lambda found: found["spec"].update(node))
+        self.change("pods", key, lambda document: document["spec"].update(node))
         self.writes.append(Write("pods", key, "binding", binding))
         return Response(201, json.dumps({"kind": "Status", "status": "Success", "code": 201}).encode())
 
     def _evict(self, key: str, eviction: Object) -> Response:
         """An Eviction that no budget forbids: the pod is being deleted."""
         ends = {"deletionTimestamp": "2026-01-01T12:00:00Z"}
-        self.change("pods", key, lambda found: found["metadata"].update(ends))
+        self.change("pods", key, lambda document: document["metadata"].update(ends))
         self.writes.append(Write("pods", key, "eviction", eviction))
         return Response(201, json.dumps({"kind": "Status", "status": "Success", "code": 201}).encode())
 

@@ -17,8 +17,8 @@ _BY_NAME: Final = {rule["alert"]: rule for rule in ALERTS}
 
 
 def test_every_alert_has_a_story_in_which_it_fires() -> None:
-    told = {name for story in STORIES for names in story["at"].values() for name in names}
-    assert told == set(_BY_NAME)
+    firing = {name for story in STORIES for names in story["at"].values() for name in names}
+    assert firing == set(_BY_NAME)
 
 
 def test_no_dry_run_and_no_single_tenant_pages_anyone() -> None:

@@ -104,7 +104,7 @@ async def exported() -> dict[str, list[dict[str, str]]]:
         queues={"pods": (1.0, 1.0)},
         quarantine={"fast": (1, 1)},
     )
-    found: dict[str, list[dict[str, str]]] = {}
+    series: dict[str, list[dict[str, str]]] = {}
     scheduler = SchedulerInstruments("scheduler-lease", (), EPOCH)
     scheduler.attempts.expect_profiles(["ours"])
     for rendered in (
@@ -113,8 +113,8 @@ async def exported() -> dict[str, list[dict[str, str]]]:
     ):
         for family in text_string_to_metric_families(rendered.decode()):
             for sample in family.samples:
-                found.setdefault(sample.name, []).append(dict(sample.labels))
-    return found
+                series.setdefault(sample.name, []).append(dict(sample.labels))
+    return series
 
 
 def names(expression: str) -> set[str]:
@@ -133,20 +133,20 @@ async def test_a_rule_names_metrics_with_labels_and_values_that_exist(rule: dict
         operator, job = labels.pop("job", ("", ""))
         assert job_exists(operator, job), f"{name}: no job {job}"
         for label, (_, value) in labels.items():
-            seen = {one.get(label) for one in series[name]}
+            seen = {label_set.get(label) for label_set in series[name]}
             assert set(value.split("|")) <= seen, f"{name}: {label} is one of {seen}"
 
 
 @pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule.get("alert") or rule["record"])
 async def test_a_rule_groups_by_labels_that_its_metrics_have(rule: dict[str, Any]) -> None:
     series = await exported()
-    labels = {label for name in names(rule["expr"]) & series.keys() for one in series[name] for label in one} or {
-        "storage_class"
-    }
+    labels = {
+        label for name in names(rule["expr"]) & series.keys() for label_set in series[name] for label in label_set
+    } or {"storage_class"}
     grouped = {word.strip() for group in re.findall(r"by \(([^)]*)\)", rule["expr"]) for word in group.split(",")}
     assert grouped <= labels
-    told = set(re.findall(r"\$labels\.([a-z_]+)", rule.get("annotations", {}).get("description", "")))
-    assert told <= (grouped or labels)
+    mentioned = set(re.findall(r"\$labels\.([a-z_]+)", rule.get("annotations", {}).get("description", "")))
+    assert mentioned <= (grouped or labels)
 
 
 @pytest.mark.parametrize("rule", ALERTS, ids=lambda rule: rule["alert"])

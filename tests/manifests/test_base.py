@@ -43,13 +43,13 @@ def documents(directory: str = "base") -> tuple[dict[str, Any], ...]:
 
 
 def only(kind: str, directory: str = "base") -> dict[str, Any]:
-    found = [
+    matching = [
         document
         for document in documents(directory)
         if document.get("kind") == kind and document["metadata"]["name"] != "pvc-prebinder-view"
     ]
-    assert len(found) == 1, kind
-    return found[0]
+    assert len(matching) == 1, kind
+    return matching[0]
 
 
 def rights(rules: list[dict[str, Any]]) -> dict[tuple[str, str], set[str]]:
@@ -132,8 +132,8 @@ def strings(value: object) -> Iterator[str]:
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, list):
-        for one in value:
-            yield from strings(one)
+        for item in value:
+            yield from strings(item)
     elif isinstance(value, str):
         yield value
 

@@ -119,7 +119,9 @@ def test_another_namespace_image_and_priority_are_used_everywhere(helm: Helm) ->
     images = [line for line in text.splitlines() if " image: " in line]
     assert {line.split("image: ")[1] for line in images} == {f"registry.example.com/ours@sha256:{'0' * 64}"}
     (controller,) = (
-        found for found in documents if found["kind"] == "Deployment" and found["metadata"]["name"] == "pvc-prebinder"
+        deployment
+        for deployment in documents
+        if deployment["kind"] == "Deployment" and deployment["metadata"]["name"] == "pvc-prebinder"
     )
     assert controller["spec"]["template"]["spec"]["priorityClassName"] == "high"
 

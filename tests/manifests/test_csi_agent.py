@@ -39,14 +39,14 @@ def rendered() -> tuple[dict[str, Any], ...]:
 
 
 def only(kind: str) -> dict[str, Any]:
-    (found,) = (document for document in rendered() if document["kind"] == kind)
-    return found
+    (selected,) = (document for document in rendered() if document["kind"] == kind)
+    return selected
 
 
 def container() -> dict[str, Any]:
     containers: list[dict[str, Any]] = pod()["containers"]
-    (found,) = (one for one in containers if one["name"] == "csi-agent")
-    return found
+    (agent,) = (container for container in containers if container["name"] == "csi-agent")
+    return agent
 
 
 def pod() -> dict[str, Any]:
@@ -79,7 +79,7 @@ def test_nothing_of_the_template_is_left_over_and_the_words_are_not_sent() -> No
     assert not [
         document for document in rendered() if re.search(r"\b(DRIVER|SOCKET)\b", yaml.safe_dump(document["metadata"]))
     ]
-    assert "DRIVER" not in {one["value"] for one in container()["env"]}
+    assert "DRIVER" not in {variable["value"] for variable in container()["env"]}
     assert "ConfigMap" not in {document["kind"] for document in rendered()}
     assert "ServiceAccount" not in {document["kind"] for document in rendered()}
 
@@ -98,8 +98,8 @@ def test_the_container_meets_the_restricted_standard() -> None:
 
 
 def test_the_arguments_are_understood_and_lead_to_the_socket_and_the_lease() -> None:
-    words = {one["name"]: one["value"] for one in container()["env"]}
-    arguments = [re.sub(r"\$\((\w+)\)", lambda found: words[found[1]], one) for one in container()["args"]]
+    words = {variable["name"]: variable["value"] for variable in container()["env"]}
+    arguments = [re.sub(r"\$\((\w+)\)", lambda match: words[match[1]], argument) for argument in container()["args"]]
     settings = controller_settings(settings_from(AgentSettings(), AGENT_FLAGS, arguments[1:]))
     assert settings.leader_election.name == LEASE
     (endpoint,) = settings.health.endpoints
@@ -113,8 +113,8 @@ def test_the_arguments_are_understood_and_lead_to_the_socket_and_the_lease() -> 
 
 
 def test_the_driver_itself_is_left_as_it_is() -> None:
-    (given,) = (one for one in driver_documents(NAMESPACE, DRIVER) if one["kind"] == "Deployment")
-    mine = [one for one in pod()["containers"] if one["name"] != "csi-agent"]
+    (given,) = (document for document in driver_documents(NAMESPACE, DRIVER) if document["kind"] == "Deployment")
+    mine = [container for container in pod()["containers"] if container["name"] != "csi-agent"]
     assert pod() | {"containers": mine} == given["spec"]["template"]["spec"]
 
 
@@ -146,7 +146,9 @@ def test_the_example_of_the_documentation_works(tmp_path: Path) -> None:
 
 
 def test_the_image_is_the_controllers() -> None:
-    (mine,) = next(one for one in documents("components/csi-agent") if one["kind"] == "Component")["images"]
-    (base,) = next(one for one in documents() if one["kind"] == "Kustomization")["images"]
+    (mine,) = next(document for document in documents("components/csi-agent") if document["kind"] == "Component")[
+        "images"
+    ]
+    (base,) = next(document for document in documents() if document["kind"] == "Kustomization")["images"]
     assert mine == base
     assert COMPONENT.is_dir()

@@ -37,21 +37,21 @@ def test_panels_have_numbers_titles_and_places_of_their_own() -> None:
     assert [panel["id"] for panel in panels()] == list(range(1, len(list(panels())) + 1))
     titles = [panel["title"] for panel in panels()]
     assert len(set(titles)) == len(titles)
-    for one, other in combinations([panel["gridPos"] for panel in panels()], 2):
-        apart = one["x"] + one["w"] <= other["x"] or other["x"] + other["w"] <= one["x"]
-        assert apart or one["y"] + one["h"] <= other["y"] or other["y"] + other["h"] <= one["y"], (one, other)
+    for first, other in combinations([panel["gridPos"] for panel in panels()], 2):
+        apart = first["x"] + first["w"] <= other["x"] or other["x"] + other["w"] <= first["x"]
+        assert apart or first["y"] + first["h"] <= other["y"] or other["y"] + other["h"] <= first["y"], (first, other)
 
 
 @pytest.mark.parametrize("query", QUERIES, ids=lambda query: query["expr"])
 async def test_a_query_names_metrics_and_labels_that_exist(query: dict[str, Any]) -> None:
     series = await exported()
-    asked = names(query["expr"])
-    assert asked, "a query without a metric"
-    assert asked <= series.keys() | SCRAPED.keys()
+    metrics = names(query["expr"])
+    assert metrics, "a query without a metric"
+    assert metrics <= series.keys() | SCRAPED.keys()
     for name, selector in SELECTOR.findall(query["expr"]):
         operator, job = re.findall(r'job(=~|=)"([^"]*)"', selector)[0]
         assert job_exists(operator, job), f"{name}: no job {job}"
-    labels = {label for name in asked for one in series[name] for label in one} | ADDED
+    labels = {label for name in metrics for label_set in series[name] for label in label_set} | ADDED
     grouped = {word.strip() for group in re.findall(r"by \(([^)]*)\)", query["expr"]) for word in group.split(",")}
     assert grouped <= labels
     assert set(re.findall(r"{{(\w+)}}", query["legendFormat"])) <= grouped

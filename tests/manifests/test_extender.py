@@ -14,9 +14,9 @@ NAME = "pvc-prebinder-extender"
 
 
 def only(kind: str) -> dict[str, Any]:
-    documents = [one for file in DIRECTORY.glob("*.yaml") for one in yaml.safe_load_all(file.read_text())]
-    (found,) = (one for one in documents if one["kind"] == kind)
-    return found  # type: ignore[no-any-return]
+    documents = [document for file in DIRECTORY.glob("*.yaml") for document in yaml.safe_load_all(file.read_text())]
+    (selected,) = (document for document in documents if document["kind"] == kind)
+    return selected  # type: ignore[no-any-return]
 
 
 def pod() -> dict[str, Any]:
@@ -24,8 +24,8 @@ def pod() -> dict[str, Any]:
 
 
 def container() -> dict[str, Any]:
-    (found,) = pod()["containers"]
-    return found  # type: ignore[no-any-return]
+    (single,) = pod()["containers"]
+    return single  # type: ignore[no-any-return]
 
 
 def settings() -> Settings:
@@ -36,8 +36,8 @@ def test_it_may_read_what_it_watches_and_write_nothing() -> None:
     rules = only("ClusterRole")["rules"]
     assert {verb for rule in rules for verb in rule["verbs"]} == {"get", "list", "watch"}
     base = yaml.safe_load_all((DIRECTORY.parents[1] / "base" / "cluster_role.yaml").read_text())
-    read = {one for rule in next(base)["rules"] if "watch" in rule["verbs"] for one in rule["resources"]}
-    assert {one for rule in rules for one in rule["resources"]} == read
+    read = {resource for rule in next(base)["rules"] if "watch" in rule["verbs"] for resource in rule["resources"]}
+    assert {resource for rule in rules for resource in rule["resources"]} == read
 
 
 def test_the_binding_is_to_its_own_account() -> None:
@@ -54,7 +54,9 @@ def test_the_pod_meets_the_restricted_standard() -> None:
 
 def test_its_arguments_are_valid_and_its_files_are_mounted() -> None:
     chosen = settings().extender
-    (mount,) = (one["mountPath"] for one in container()["volumeMounts"] if one["name"] == "tls")
+    (mount,) = (
+        volume_mount["mountPath"] for volume_mount in container()["volumeMounts"] if volume_mount["name"] == "tls"
+    )
     for file in (chosen.tls_cert_file, chosen.tls_key_file, chosen.client_ca_file):
         assert Path(file or "").parent == Path(mount)
 

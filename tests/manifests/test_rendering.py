@@ -83,7 +83,7 @@ def test_every_kustomize_makes_the_same_of_all_components() -> None:
 def test_the_agent_gets_the_drivers_names_by_every_kustomize(version: str) -> None:
     name = "pvc-prebinder-csi-agent-disk-a.csi.example.com"
     documents = by_name(agent(version))
-    assert {kind for kind, _, found in documents if found == name} == {
+    assert {kind for kind, _, driver_name in documents if driver_name == name} == {
         "ClusterRoleBinding",
         "Role",
         "RoleBinding",
@@ -155,7 +155,7 @@ def selections() -> Iterator[tuple[str, dict[str, str]]]:
 
 def test_a_selector_selects_the_pods_of_one_deployment() -> None:
     for what, labels in selections():
-        selected = [found for found in workloads(everything()) if labels.items() <= pod_labels(found).items()]
+        selected = [workload for workload in workloads(everything()) if labels.items() <= pod_labels(workload).items()]
         assert len(selected) == 1, what
         assert what.partition(" ")[2].startswith(selected[0]["metadata"]["name"])
 

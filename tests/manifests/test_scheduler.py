@@ -32,12 +32,14 @@ WRITTEN = {
 
 @cache
 def documents() -> tuple[dict[str, Any], ...]:
-    return tuple(one for file in sorted(DIRECTORY.glob("*.yaml")) for one in yaml.safe_load_all(file.read_text()))
+    return tuple(
+        document for file in sorted(DIRECTORY.glob("*.yaml")) for document in yaml.safe_load_all(file.read_text())
+    )
 
 
 def only(kind: str) -> dict[str, Any]:
-    (found,) = (one for one in documents() if one["kind"] == kind)
-    return found
+    (selected,) = (document for document in documents() if document["kind"] == kind)
+    return selected
 
 
 def pod() -> dict[str, Any]:
@@ -45,17 +47,17 @@ def pod() -> dict[str, Any]:
 
 
 def container() -> dict[str, Any]:
-    (found,) = pod()["containers"]
-    return found  # type: ignore[no-any-return]
+    (single,) = pod()["containers"]
+    return single  # type: ignore[no-any-return]
 
 
 def granted() -> dict[tuple[str, str], set[str]]:
-    found: dict[tuple[str, str], set[str]] = {}
+    verbs: dict[tuple[str, str], set[str]] = {}
     for rule in only("ClusterRole")["rules"]:
         for group in rule["apiGroups"]:
             for resource in rule["resources"]:
-                found.setdefault((group, resource), set()).update(rule["verbs"])
-    return found
+                verbs.setdefault((group, resource), set()).update(rule["verbs"])
+    return verbs
 
 
 def settings() -> SchedulerSettings:
@@ -108,8 +110,8 @@ def test_it_does_not_wait_for_itself_to_be_scheduled() -> None:
 def test_its_configuration_is_mounted_where_it_looks_and_can_be_read() -> None:
     refuse_unclear(settings().scheduling)
     path = Path(settings().scheduling.config or "")
-    (mount,) = (one for one in container()["volumeMounts"] if one["name"] == "config")
-    (volume,) = (one for one in pod()["volumes"] if one["name"] == "config")
+    (mount,) = (volume_mount for volume_mount in container()["volumeMounts"] if volume_mount["name"] == "config")
+    (volume,) = (volume for volume in pod()["volumes"] if volume["name"] == "config")
     (generator,) = only("Component")["configMapGenerator"]
     assert str(path.parent) == mount["mountPath"]
     assert volume["configMap"]["name"] == generator["name"]

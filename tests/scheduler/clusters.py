@@ -117,9 +117,9 @@ def pods(draw: st.DrawFn, name: str, node: str = "") -> model.Pod:
 @st.composite
 def clusters(draw: st.DrawFn) -> list[model.Node | model.Pod]:
     """Nodes and pods on them."""
-    found = draw(nodes())
+    drawn = draw(nodes())
     placed = [
-        draw(pods(f"p{number}", draw(st.sampled_from([node.name for node in found]))))
+        draw(pods(f"p{number}", draw(st.sampled_from([node.name for node in drawn]))))
         for number in range(draw(st.integers(0, 8)))
     ]
-    return [*found, *placed]
+    return [*drawn, *placed]

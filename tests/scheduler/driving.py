@@ -24,9 +24,9 @@ async def driven(*nodes: Node) -> AsyncIterator[tuple[Desk, ManualBinding]]:
         yield desk, driven
 
 
-def refusal(found: object) -> Refusal:
-    assert isinstance(found, Refused), found
-    return found.refusal
+def refusal(result: object) -> Refusal:
+    assert isinstance(result, Refused), result
+    return result.refusal
 
 
 def with_claim(desk: Desk, name: str = "web") -> Pod:

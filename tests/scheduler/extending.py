@@ -19,21 +19,21 @@ LATER, EARLIER = "2026-01-01T12:05:00Z", "2026-01-01T11:55:00Z"
 
 def promised_volume(name: str, claim: str, until: str = LATER, **how: Any) -> Volume:
     """A volume reserved for `namespace/name`."""
-    said = {"reserved-for": claim, "reserved-for-uid": f"uid-{claim.replace('/', '-')}", "expires-at": until}
-    said |= {"bound-at": EARLIER, "reserved-by": "us/1"}
-    return builders.volume(name, annotations={PREFIX + key: value for key, value in said.items()}, **how)
+    fields = {"reserved-for": claim, "reserved-for-uid": f"uid-{claim.replace('/', '-')}", "expires-at": until}
+    fields |= {"bound-at": EARLIER, "reserved-by": "us/1"}
+    return builders.volume(name, annotations={PREFIX + key: value for key, value in fields.items()}, **how)
 
 
 def unhealthy_volume(name: str, state: str = "Inaccessible", **how: Any) -> Volume:
-    said = {f"{PREFIX}health": state, f"{PREFIX}health-reason": "NotFound"}
-    return builders.volume(name, annotations=said, **how)
+    annotations = {f"{PREFIX}health": state, f"{PREFIX}health-reason": "NotFound"}
+    return builders.volume(name, annotations=annotations, **how)
 
 
 def promised_claim(name: str, volume: str, until: str = LATER, zone: str = "", nodes: str = "", **how: Any) -> Claim:
     """A claim for which a volume is reserved."""
-    said = {"reserved-volume": volume, "bound-at": EARLIER, "expires-at": until}
-    said |= {key: value for key, value in (("reserved-zone", zone), ("reserved-nodes", nodes)) if value}
-    return builders.claim(name, annotations={PREFIX + key: value for key, value in said.items()}, **how)
+    fields = {"reserved-volume": volume, "bound-at": EARLIER, "expires-at": until}
+    fields |= {key: value for key, value in (("reserved-zone", zone), ("reserved-nodes", nodes)) if value}
+    return builders.claim(name, annotations={PREFIX + key: value for key, value in fields.items()}, **how)
 
 
 def nodes(zones: str = "aabb") -> list[Node]:
@@ -124,6 +124,6 @@ def scores(answers: Extender, names: Sequence[str], *, seconds: float = 0, **how
     """Node -> score."""
     answer = answers.prioritize(arguments(names, **how), NOW + timedelta(seconds=seconds))
     result = json.loads(answer.body)
-    assert [one["Host"] for one in result] == list(names)
-    assert all(type(one["Score"]) is int and 0 <= one["Score"] <= 10 for one in result)
-    return {one["Host"]: one["Score"] for one in result}
+    assert [priority["Host"] for priority in result] == list(names)
+    assert all(type(priority["Score"]) is int and 0 <= priority["Score"] <= 10 for priority in result)
+    return {priority["Host"]: priority["Score"] for priority in result}

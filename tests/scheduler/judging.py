@@ -19,7 +19,7 @@ from tests import builders
 
 
 def storage(*records: Record, settings: PlanSettings | None = None) -> View:
-    volumes = [found for found in records if isinstance(found, Volume)]
+    volumes = [record for record in records if isinstance(record, Volume)]
     return View(snapshot_of(records), VolumeIndex.of(volumes), settings=settings or PlanSettings())
 
 
@@ -32,15 +32,17 @@ def reasons(plugin: Filter, pod: model.Pod, cluster: ClusterView) -> dict[str, R
     rule = plugin.rule(pod_info(pod, cluster.storage, cluster.now), cluster)
     if rule is None:
         return {state.name: None for state in cluster.nodes}
-    found = {state.name: rule.why(state) for state in cluster.nodes}
-    assert all(rejection.subject == name for name, rejection in found.items() if rejection is not None)
-    fitting = [name for name, rejection in found.items() if rejection is None]
+    rejections = {state.name: rule.why(state) for state in cluster.nodes}
+    assert all(rejection.subject == name for name, rejection in rejections.items() if rejection is not None)
+    fitting = [name for name, rejection in rejections.items() if rejection is None]
     assert fitting == quickly(rule, cluster)
     if rule.reasons is not None:
-        told = rule.reasons(cluster.index.everything)
-        asked = [(reason, state.name) for reason, nodes in told for state in states_of(nodes, cluster)]
-        assert sorted(asked) == sorted((one.reason, name) for name, one in found.items() if one is not None)
-    return {name: None if rejection is None else rejection.reason for name, rejection in found.items()}
+        by_reason = rule.reasons(cluster.index.everything)
+        pairs = [(reason, state.name) for reason, nodes in by_reason for state in states_of(nodes, cluster)]
+        assert sorted(pairs) == sorted(
+            (rejection.reason, name) for name, rejection in rejections.items() if rejection is not None
+        )
+    return {name: None if rejection is None else rejection.reason for name, rejection in rejections.items()}
 
 
 def quickly(rule: NodeRule, cluster: ClusterView) -> list[str]:
@@ -59,8 +61,8 @@ def best_placements(pod: model.Pod, cluster: ClusterView, profile: Profile) -> d
     among = [state for state in cluster.nodes if judgement.among >> state.number & 1]
     nodes = [state for state in among if judgement.why(state) is None]
     sums = totals(judgement.info, cluster, profile, nodes)
-    found = [state for state, total in zip(nodes, sums, strict=True) if total == max(sums)]
-    return {state.name: placed(judgement, state) for state in found}
+    best = [state for state, total in zip(nodes, sums, strict=True) if total == max(sums)]
+    return {state.name: placed(judgement, state) for state in best}
 
 
 def allowed(plugin: Filter, pod: model.Pod, cluster: ClusterView) -> set[str]:
@@ -71,8 +73,8 @@ def scores(plugin: Score, pod: model.Pod, cluster: ClusterView, names: Iterable[
     """The score of each node, or of those named; None when the plugin has nothing to say."""
     wanted = set(names)
     nodes = [state for state in cluster.nodes if not wanted or state.name in wanted]
-    found = plugin.scores(pod_info(pod, cluster.storage, cluster.now), cluster, nodes)
-    if found is None:
+    result = plugin.scores(pod_info(pod, cluster.storage, cluster.now), cluster, nodes)
+    if result is None:
         return None
-    assert all(type(score) is int and 0 <= score <= 100 for score in found)
-    return {state.name: score for state, score in zip(nodes, found, strict=True)}
+    assert all(type(score) is int and 0 <= score <= 100 for score in result)
+    return {state.name: score for state, score in zip(nodes, result, strict=True)}

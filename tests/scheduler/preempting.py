@@ -27,9 +27,9 @@ def preempt(
     going: Container[str] = (),
     profile: Profile = PROFILE,
 ) -> Preemption | NoPreemption:
-    found = decide(pod, cluster, profile)
-    assert isinstance(found, Unschedulable), "the pod fits as it is"
-    return Preemptor().preempt(found, profile, Budgets(budgets), nominated or {}, going)
+    decision = decide(pod, cluster, profile)
+    assert isinstance(decision, Unschedulable), "the pod fits as it is"
+    return Preemptor().preempt(decision, profile, Budgets(budgets), nominated or {}, going)
 
 
 def chosen(
@@ -40,7 +40,7 @@ def chosen(
     now: datetime = NOW,
 ) -> tuple[str, list[str]] | str:
     """The node and the names of the victims, or why there are none."""
-    found = preempt(pod, view(*records, now=now), budgets, nominated)
-    if isinstance(found, NoPreemption):
-        return found.why
-    return found.node, [victim.name for victim in found.victims]
+    result = preempt(pod, view(*records, now=now), budgets, nominated)
+    if isinstance(result, NoPreemption):
+        return result.why
+    return result.node, [victim.name for victim in result.victims]

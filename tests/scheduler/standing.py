@@ -28,7 +28,7 @@ from scheduler.preemption.budgets import Budgets
 from scheduler.preemption.preemption import Preemption
 from scheduler.standalone.attempt_report import SchedulingTimes
 from scheduler.standalone.cache import SchedulerCache
-from scheduler.standalone.pod_status import Said
+from scheduler.standalone.pod_status import SchedulingStatus
 from scheduler.standalone.post_filter import EvictsPods
 from scheduler.standalone.scheduler import Scheduler
 from tests import builders
@@ -98,16 +98,16 @@ class Volumes:
 
 @dataclass
 class Status:
-    """What was said of pods, if it was news."""
+    """The statuses queued for pods, each once."""
 
-    said: list[tuple[str, Said]] = field(default_factory=list)
-    last: dict[str, Said] = field(default_factory=dict)
+    queued: list[tuple[str, SchedulingStatus]] = field(default_factory=list)
+    last: dict[str, SchedulingStatus] = field(default_factory=dict)
     nominated: list[tuple[str, str]] = field(default_factory=list)
 
-    def say(self, pod: Pod, said: Said) -> bool:
-        news = self.last.get(pod.key) != said
-        self.last[pod.key] = said
-        self.said += [(pod.name, said)] if news else []
+    def queue(self, pod: Pod, status: SchedulingStatus) -> bool:
+        news = self.last.get(pod.key) != status
+        self.last[pod.key] = status
+        self.queued += [(pod.name, status)] if news else []
         return news
 
     def forget(self, pod_key: str) -> None:
@@ -168,13 +168,13 @@ class Server:
             raise self.failures.pop(0)
         key = f"{namespace}/{name}"
         if self.truth is None:
-            found = self.pods.get(key)
+            stored = self.pods.get(key)
         else:
             there = self.truth(key)
-            found = None if there is None else _document(there)
-        if found is None:
+            stored = None if there is None else _document(there)
+        if stored is None:
             raise NotFound("GET", name, 404, "NotFound", "no such pod")
-        return msgspec.Raw(msgspec.json.encode(found))
+        return msgspec.Raw(msgspec.json.encode(stored))
 
 
 def _document(pod: Pod) -> Object:

@@ -58,23 +58,23 @@ class Cluster:
     def change(self, plural: str, key: str, part: str, **fields: Any) -> None:
         """Lay fields over a part of an object as somebody else would; None removes one."""
 
-        def lay(found: Object) -> None:
+        def lay(document: Object) -> None:
             for name, value in fields.items():
-                found[part][name] = value
+                document[part][name] = value
                 if value is None:
-                    del found[part][name]
+                    del document[part][name]
 
         self.server.change(plural, key, lay)
 
     def annotate(self, plural: str, key: str, **annotations: str) -> None:
-        found = self.server.get(plural, key)["metadata"].get("annotations", {})
-        self.change(plural, key, "metadata", annotations={**found, **annotations})
+        current = self.server.get(plural, key)["metadata"].get("annotations", {})
+        self.change(plural, key, "metadata", annotations={**current, **annotations})
 
     def selected(self, claim: str) -> str | None:
-        found: str | None = (
+        node: str | None = (
             self.claim(claim)["metadata"].get("annotations", {}).get("volume.kubernetes.io/selected-node")
         )
-        return found
+        return node
 
     def kubernetes_binds(self, claim: str, volume: str) -> None:
         """Bind as the PV controller does."""

@@ -59,7 +59,7 @@ def _nodes(name: str) -> list[Record]:
 
 def _placed(name: str) -> list[Record]:
     """Pods on nodes. If its immutable fields differ, it is another pod."""
-    found = [
+    placed = [
         builders.pod(name, node="n1", requests={"cpu": "1"}),
         builders.pod(name, node="n2", requests={"cpu": "2"}, labels=WEB),
         builders.pod(name, node="n1", requests={"cpu": "2"}, labels=DB),
@@ -74,7 +74,7 @@ def _placed(name: str) -> list[Record]:
         builders.pod(name, node="n2", claims=["data", "more"]),
         builders.pod(name, namespace="other", node="n1", labels=WEB),
     ]
-    return [replace(pod, uid=str(hash((pod.node_name, pod.claims, pod.constraints)))) for pod in found]
+    return [replace(pod, uid=str(hash((pod.node_name, pod.claims, pod.constraints)))) for pod in placed]
 
 
 def _claims(name: str, volume: str) -> list[Record]:
@@ -215,7 +215,7 @@ def _waiting() -> list[Pod]:
 WAITING = _waiting()
 
 
-class Told:
+class WatchedStore:
     """A store as filled by watches: each object in turn, in increasing versions."""
 
     def __init__(self, world: World) -> None:
@@ -236,7 +236,7 @@ class Told:
 
     def view(self) -> ClusterView:
         snapshot = self.store.snapshot()
-        namespaces = {name: found.labels for name, found in self.store.namespaces.items.items()}
+        namespaces = {name: namespace.labels for name, namespace in self.store.namespaces.items.items()}
         return view_of(View(snapshot, VolumeIndex.of(snapshot.volumes.values())), EPOCH, namespaces)
 
     def _collection(self, record: Record) -> Collection[Any]:

@@ -26,7 +26,7 @@ class Worker:
         self.stopped_at: float | None = None
         self.leading_seen: list[bool] = []
         self._clock = clock
-        self.says: dict[str, str] = {}
+        self.annotations: dict[str, str] = {}
         self.elector = Elector(
             KubeApi(server),
             "ns",
@@ -35,7 +35,7 @@ class Worker:
             clock=clock,
             rng=random.Random(name),
             observer=self,
-            annotations=lambda: self.says,
+            annotations=lambda: self.annotations,
         )
 
     def is_working(self) -> bool:
@@ -98,11 +98,11 @@ async def test_what_the_holder_says_goes_with_a_renewal_once() -> None:
     clock = FakeClock()
     server = LeaseServer(clock)
     async with running(worker := Worker("a", clock, server)):
-        worker.says = {"kept": "first"}
+        worker.annotations = {"kept": "first"}
         await clock.advance(10)
         assert server.annotations == {"kept": "first"}
         server.requests.clear()
-        worker.says = {"kept": "second"}
+        worker.annotations = {"kept": "second"}
         await clock.advance(60)
         assert server.annotations == {"kept": "second"}
         assert [request.method for request in server.requests] == ["PATCH"] * 30
@@ -115,7 +115,7 @@ async def test_what_the_holder_says_outlives_a_conflict() -> None:
     async with running(worker := Worker("a", clock, server)):
         await clock.advance(3)
         server.write(strategy="somebody wrote a field")
-        worker.says = {"kept": "first"}
+        worker.annotations = {"kept": "first"}
         await clock.advance(2)
         assert server.annotations == {"kept": "first"}
         assert len(worker.terms) == 1
@@ -129,7 +129,7 @@ async def test_what_is_rejected_does_not_cost_the_lease(code: int) -> None:
     server.rejected, server.rejection = {"kept"}, (code, failure(code, {422: "Invalid", 403: "Forbidden"}[code]))
     async with running(worker := Worker("a", clock, server)):
         await clock.advance(3)
-        worker.says = {"kept": "first"}
+        worker.annotations = {"kept": "first"}
         await clock.advance(60)
         assert worker.is_working()
         assert len(worker.terms) == 1
@@ -140,7 +140,7 @@ async def test_a_new_holder_says_what_it_knows() -> None:
     clock = FakeClock()
     server = LeaseServer(clock)
     async with running(worker := Worker("a", clock, server)):
-        worker.says = {"kept": "first"}
+        worker.annotations = {"kept": "first"}
         await clock.advance(10)
         server.annotations.clear()
         server.write(holderIdentity="thief", leaseTransitions=9)

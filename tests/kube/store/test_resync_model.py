@@ -122,12 +122,12 @@ class Drift(Observer):
 
     def __init__(self) -> None:
         super().__init__()
-        self.found: dict[str, int] = {}
+        self.differences: dict[str, int] = {}
 
     def watch_restarted(self, resource: str, cause: str) -> None: ...
 
     def drift(self, resource: str, kind: str, objects: int) -> None:
-        self.found[kind] = objects
+        self.differences[kind] = objects
 
 
 class Orders(RuleBasedStateMachine):
@@ -255,7 +255,7 @@ class Orders(RuleBasedStateMachine):
             self.quieten()
         for name in NAMES:
             assert _version(self.volumes.items.get(name)) == _listed(self.server.at(name, self.server.version))
-        assert not any(self.observer.found.values())
+        assert not any(self.observer.differences.values())
 
     def quieten(self) -> None:
         """Deliver everything."""

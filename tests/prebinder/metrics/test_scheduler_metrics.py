@@ -103,13 +103,13 @@ async def test_a_standby_says_nothing_about_the_cluster() -> None:
 
 
 class Events:
-    """Keeps what is said."""
+    """Keeps the reasons and notes of Events."""
 
     def __init__(self) -> None:
-        self.said: list[tuple[str, str]] = []
+        self.published: list[tuple[str, str]] = []
 
     def publish(self, draft: EventDraft) -> None:
-        self.said.append((draft.reason, draft.note))
+        self.published.append((draft.reason, draft.note))
 
 
 async def test_a_refused_configuration_is_told_and_the_rules_stay() -> None:
@@ -118,7 +118,7 @@ async def test_a_refused_configuration_is_told_and_the_rules_stay() -> None:
     news = ConfigurationNews(metrics.configuration, events, about, clock, lambda: applied.append(1))
     news.configuration_changed(ReloadOutcome.REFUSED, "profiles[0].scores: wrong")
     assert (await exported(metrics)).value("pvc_prebinder_config_last_reload_successful") == 0
-    assert events.said == [
+    assert events.published == [
         ("ConfigRefused", "Configuration rejected; the previous one stays in force: profiles[0].scores: wrong")
     ]
     assert applied == []
@@ -127,4 +127,4 @@ async def test_a_refused_configuration_is_told_and_the_rules_stay() -> None:
     samples = await exported(metrics)
     assert samples.value("pvc_prebinder_config_last_reload_successful") == 1
     assert samples.value("pvc_prebinder_config_last_reload_success_timestamp_seconds") == clock.now().timestamp()
-    assert (events.said[-1][0], applied) == ("ConfigReloaded", [1])
+    assert (events.published[-1][0], applied) == ("ConfigReloaded", [1])

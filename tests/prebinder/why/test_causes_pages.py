@@ -52,7 +52,7 @@ def given() -> set[str]:
     return {str(code) for code in named - ABOUT_NODES_AND_VOLUMES}
 
 
-def told() -> set[str]:
+def controller_reasons() -> set[str]:
     """Return the codes that the controller can give to a claim that is not bound: in its Events and metrics."""
     named = set()
     for module in REJECTING:
@@ -63,7 +63,7 @@ def told() -> set[str]:
 
 
 def test_every_code_has_a_page_and_every_page_a_code() -> None:
-    assert {page.stem for page in PAGES} == given() | told()
+    assert {page.stem for page in PAGES} == given() | controller_reasons()
 
 
 def test_the_index_lists_every_page_with_one_line() -> None:

@@ -45,12 +45,12 @@ RESERVED = {
 WITH_DEVICE = {"name": "gpu", "resourceClaimName": "gpu"}
 
 
-def told(reason: str, note: str) -> Document:
+def pod_event(reason: str, note: str) -> Document:
     return event("Pod", "db-0", reason, note)
 
 
 def unscheduled(note: str) -> Document:
-    return told("FailedScheduling", note)
+    return pod_event("FailedScheduling", note)
 
 
 def placed() -> Document:
@@ -187,9 +187,9 @@ CASES = [
             (
                 Reason.ATTACH_CONFLICT,
                 "by its Event",
-                [told("FailedAttachVolume", "Multi-Attach error")],
+                [pod_event("FailedAttachVolume", "Multi-Attach error")],
             ),
-            (Reason.MOUNT_FAILED, "it cannot be mounted", [told("FailedMount", "bad superblock")]),
+            (Reason.MOUNT_FAILED, "it cannot be mounted", [pod_event("FailedMount", "bad superblock")]),
         ]
     ),
     # One hidden under another.

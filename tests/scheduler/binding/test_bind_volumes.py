@@ -176,9 +176,9 @@ async def loses(event: Callable[[Cluster], None], reason: Reason, *, lagging: bo
     placement = instance.placement({"data": "pv-1"})
     cluster.server.lagging = lagging
     event(cluster)
-    found = await outcome(await instance.begin(placement))
-    assert found is not None
-    assert found.reason is reason
+    rejection = await outcome(await instance.begin(placement))
+    assert rejection is not None
+    assert rejection.reason is reason
     assert cluster.writes() == []
 
 
@@ -202,9 +202,9 @@ async def test_three_claims_get_all_or_none() -> None:
     instance = cluster.instance()
     placement = instance.placement({f"data-{number}": f"pv-{number}" for number in (1, 2, 3)})
     cluster.before("pv-3", lambda: cluster.change(VOLUMES, "pv-3", "spec", claimRef=OTHER))
-    found = await outcome(await instance.begin(placement))
-    assert found is not None
-    assert (found.reason, found.subject) == (Reason.CLAIMED_BY_OTHER, "pv-3")
+    rejection = await outcome(await instance.begin(placement))
+    assert rejection is not None
+    assert (rejection.reason, rejection.subject) == (Reason.CLAIMED_BY_OTHER, "pv-3")
     assert cluster.writes() == ["pv-1", "pv-2", "pv-2", "pv-1"]
     for name, original in originals.items():
         now = cluster.volume(name)

@@ -112,9 +112,9 @@ async def test_it_ends_at_once_and_everything_of_which_nothing_came_is_taken_bac
     task = await instance.begin(instance.placement({"data": "pv-1"}, ["more"]))
     assert cluster.selected("more") == "node-a"
     event(cluster)
-    found = await outcome(task)
-    assert found is not None
-    assert found.reason is reason
+    rejection = await outcome(task)
+    assert rejection is not None
+    assert rejection.reason is reason
     assert instance.listening() == 0
     names = [name for plural, name in cluster.server.objects if plural == VOLUMES]
     if event is drop_uid:
@@ -133,9 +133,9 @@ async def test_it_ends_when_its_time_is_over() -> None:
     await cluster.clock.advance(LIMIT.total_seconds() - 1)
     assert not task.done()
     await cluster.clock.advance(1)
-    found = await outcome(task)
-    assert found is not None
-    assert (found.reason, found.offered) == (Reason.BIND_TIMEOUT, "unbound: default/more")
+    rejection = await outcome(task)
+    assert rejection is not None
+    assert (rejection.reason, rejection.offered) == (Reason.BIND_TIMEOUT, "unbound: default/more")
     assert cluster.claim("data")["spec"]["volumeName"] == "pv-1"
     assert cluster.volume("pv-1")["spec"]["claimRef"]["uid"] == cluster.uid("data")
 

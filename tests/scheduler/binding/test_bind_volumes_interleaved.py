@@ -76,7 +76,9 @@ class Play:
         self.stolen: list[str] = []
         self.ours = self.cluster.instance()
         self.ours.store.volumes.listeners.append(self._witness)
-        self.placements = [found for pod in ("red", "blue") if (found := self._placement(pod, zones)) is not None]
+        self.placements = [
+            placement for pod in ("red", "blue") if (placement := self._placement(pod, zones)) is not None
+        ]
 
     def _placement(self, pod: str, zones: dict[str, str]) -> ScheduleResult | None:
         node = self.random.choice(list(NODES))
@@ -89,7 +91,9 @@ class Play:
         return self.ours.placement(chosen, pod=pod, node=node)
 
     def _witness(self, old: Any, new: Any) -> None:
-        before, after = (one.claim.uid if one is not None and one.claim is not None else "" for one in (old, new))
+        before, after = (
+            volume.claim.uid if volume is not None and volume.claim is not None else "" for volume in (old, new)
+        )
         if before and after and before != after:
             self.stolen.append(new.name)
 

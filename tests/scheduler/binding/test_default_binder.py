@@ -39,7 +39,7 @@ class Desk:
         return node
 
     def assign(self, node: str) -> None:
-        self.server.change("pods", "default/web", lambda found: found["spec"].update(nodeName=node))
+        self.server.change("pods", "default/web", lambda document: document["spec"].update(nodeName=node))
 
     def refuse(self, answer: Response | Unavailable, times: int = 1) -> None:
         self.server.refuse_next += [("POST", answer)] * times
@@ -63,9 +63,9 @@ async def test_the_pod_is_assigned_by_name_and_uid() -> None:
 async def test_a_pod_that_is_gone() -> None:
     desk = Desk()
     desk.server.remove("pods", "default/web")
-    found = await desk.bind()
-    assert found is not None
-    assert found.reason is Reason.POD_ENDED
+    rejection = await desk.bind()
+    assert rejection is not None
+    assert rejection.reason is Reason.POD_ENDED
 
 
 async def test_another_pod_of_the_name_is_not_touched() -> None:
@@ -73,45 +73,45 @@ async def test_another_pod_of_the_name_is_not_touched() -> None:
     other = pod_object("web", [])
     other["metadata"]["uid"] = "another"
     desk.server.put(other)
-    found = await desk.bind()
-    assert found is not None
-    assert found.reason is Reason.POD_ENDED
+    rejection = await desk.bind()
+    assert rejection is not None
+    assert rejection.reason is Reason.POD_ENDED
     assert desk.node is None
 
 
 async def test_a_pod_on_its_way_out() -> None:
     desk = Desk()
     gone = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
-    desk.server.change("pods", "default/web", lambda found: found["metadata"].update(gone))
-    found = await desk.bind()
-    assert found is not None
-    assert found.reason is Reason.POD_ENDED
+    desk.server.change("pods", "default/web", lambda document: document["metadata"].update(gone))
+    rejection = await desk.bind()
+    assert rejection is not None
+    assert rejection.reason is Reason.POD_ENDED
 
 
 async def test_a_pod_that_somebody_else_assigned() -> None:
     desk = Desk()
     desk.assign("node-2")
-    found = await desk.bind()
-    assert found is not None
-    assert found.reason is Reason.ALREADY_ASSIGNED
-    assert "node-2" in found.offered
+    rejection = await desk.bind()
+    assert rejection is not None
+    assert rejection.reason is Reason.ALREADY_ASSIGNED
+    assert "node-2" in rejection.offered
 
 
 async def test_a_pod_that_somebody_else_assigned_while_our_answer_was_lost() -> None:
     desk = Desk()
     desk.assign("node-2")
     desk.refuse(LOST)
-    found = await desk.bind()
-    assert found is not None
-    assert found.reason is Reason.ALREADY_ASSIGNED
+    rejection = await desk.bind()
+    assert rejection is not None
+    assert rejection.reason is Reason.ALREADY_ASSIGNED
     assert desk.connection.requests == 2
 
 
 async def test_a_refusal_of_a_pod_that_could_be_assigned_is_told_in_the_servers_words() -> None:
     desk = Desk()
     desk.refuse(failure(409, "Gated"))
-    found = await desk.bind()
-    assert found == Rejection(Reason.KEPT_CHANGING, "default/web", "a pod that can be bound", "Gated")
+    rejection = await desk.bind()
+    assert rejection == Rejection(Reason.KEPT_CHANGING, "default/web", "a pod that can be bound", "Gated")
 
 
 async def test_an_assignment_to_the_same_node_is_ours_whoever_wrote_it() -> None:

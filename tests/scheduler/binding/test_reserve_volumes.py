@@ -51,15 +51,15 @@ def placement(
 
 
 def promised(view: ClusterView, decision: ScheduleResult) -> ClusterView:
-    found = PROMISE.reserve(decision, view)
-    assert isinstance(found, ClusterView)
-    return found
+    reserved = PROMISE.reserve(decision, view)
+    assert isinstance(reserved, ClusterView)
+    return reserved
 
 
 def refusal(view: ClusterView, decision: ScheduleResult) -> Rejection:
-    found = PROMISE.reserve(decision, view)
-    assert isinstance(found, Rejection)
-    return found
+    rejection = PROMISE.reserve(decision, view)
+    assert isinstance(rejection, Rejection)
+    return rejection
 
 
 def test_a_pod_without_claims_changes_nothing() -> None:
@@ -71,9 +71,9 @@ def test_a_promised_volume_is_no_other_claims() -> None:
     view = cluster()
     after = promised(view, placement(view, {"one": "pv-1"}))
     volume = view.storage.snapshot.volumes["pv-1"]
-    one, two = (view.storage.snapshot.claims[f"default/{name}"] for name in ("one", "two"))
-    assert refuse_use(after.storage, volume, START, one) is None
-    kept = refuse_use(after.storage, volume, START, two)
+    first, second = (view.storage.snapshot.claims[f"default/{name}"] for name in ("one", "two"))
+    assert refuse_use(after.storage, volume, START, first) is None
+    kept = refuse_use(after.storage, volume, START, second)
     assert kept is not None
     assert kept.reason is Reason.RESERVED_FOR_OTHER
     assert refusal(after, placement(view, {"two": "pv-1"}, pod="late")).reason is Reason.RESERVED_FOR_OTHER
@@ -82,18 +82,18 @@ def test_a_promised_volume_is_no_other_claims() -> None:
 def test_pods_decided_one_after_the_other_get_different_volumes() -> None:
     view, profile, taken = cluster(), default_profile("test"), []
     for name, claim in (("first", "one"), ("second", "two")):
-        found = decide(made.pod(name, claims=[claim]), view, profile)
-        assert isinstance(found, ScheduleResult)
-        taken += [volume.name for _, volume in found.volumes.volumes]
-        view = promised(view, found)
+        decision = decide(made.pod(name, claims=[claim]), view, profile)
+        assert isinstance(decision, ScheduleResult)
+        taken += [volume.name for _, volume in decision.volumes.volumes]
+        view = promised(view, decision)
     assert sorted(taken) == ["pv-1", "pv-2"]
 
 
 def test_all_claims_of_a_pod_or_none() -> None:
     view = cluster()
     busy = promised(view, placement(view, {"two": "pv-2"}, pod="other"))
-    found = PROMISE.reserve(placement(view, {"one": "pv-1", "alone": "pv-2"}), busy)
-    assert isinstance(found, Rejection)
+    rejection = PROMISE.reserve(placement(view, {"one": "pv-1", "alone": "pv-2"}), busy)
+    assert isinstance(rejection, Rejection)
     assert list(busy.storage.ledger.holds) == ["pv-2"]
 
 
@@ -117,9 +117,9 @@ def test_a_claim_promised_to_one_pod_is_promised_to_another_on_the_same_terms_al
 def test_and_on_no_others(volumes: dict[str, str], provision: tuple[str, ...], node: str) -> None:
     view = cluster()
     first = promised(view, placement(view, {"one": "pv-1"}, "new"))
-    found = refusal(first, placement(view, volumes, *provision, pod="twin", node=node))
-    assert found.reason is Reason.CLAIM_PROMISED
-    assert "default/web" in found.offered
+    rejection = refusal(first, placement(view, volumes, *provision, pod="twin", node=node))
+    assert rejection.reason is Reason.CLAIM_PROMISED
+    assert "default/web" in rejection.offered
 
 
 def test_a_claim_created_again_was_promised_nothing() -> None:
@@ -127,8 +127,8 @@ def test_a_claim_created_again_was_promised_nothing() -> None:
     before = promised(view, placement(view, {"one": "pv-1"}))
     anew = cluster(made.claim("one", uid="another"))
     later = replace(anew, storage=replace(anew.storage, ledger=before.storage.ledger))
-    found = promised(later, placement(anew, {"one": "pv-2"}, pod="late"))
-    assert {hold.volume for hold in found.storage.ledger.of_claim("default/one")} == {"pv-1", "pv-2"}
+    after = promised(later, placement(anew, {"one": "pv-2"}, pod="late"))
+    assert {hold.volume for hold in after.storage.ledger.of_claim("default/one")} == {"pv-1", "pv-2"}
 
 
 HELD = VolumeReservation("default/two", "uid-default-two", START, START.replace(hour=13), Holder("host", 1))
@@ -169,5 +169,5 @@ def test_a_read_write_once_pod_claim_is_one_pods_even_if_that_one_is_only_assume
     decision = placement(view, {"alone": "pv-3"})
     assumed = promised(view, decision).with_pod(decision.pod, "node-b")
     assert promised(assumed, decision) is assumed
-    found = refusal(assumed, placement(view, {"alone": "pv-3"}, pod="twin"))
-    assert (found.reason, found.offered) == (Reason.VOLUME_IN_USE, "in use by pod default/web")
+    rejection = refusal(assumed, placement(view, {"alone": "pv-3"}, pod="twin"))
+    assert (rejection.reason, rejection.offered) == (Reason.VOLUME_IN_USE, "in use by pod default/web")

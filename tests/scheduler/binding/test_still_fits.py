@@ -34,8 +34,8 @@ class Following:
 
 
 async def refused(pod: Pod, *others: Pod, node: str = "n1") -> Reason | None:
-    found = await StillFits(Following(pod, *others), FakeClock()).bind(ScheduleResult(pod, node, VolumeChoice()))
-    return None if found is None else found.reason
+    rejection = await StillFits(Following(pod, *others), FakeClock()).bind(ScheduleResult(pod, node, VolumeChoice()))
+    return None if rejection is None else rejection.reason
 
 
 @pytest.mark.parametrize(

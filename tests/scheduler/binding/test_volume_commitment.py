@@ -80,8 +80,8 @@ def bound_to(volume: str) -> Claim:
     ],
 )
 def test_whether_a_volume_may_be_taken(records: list[Record], expected: Reason | None) -> None:
-    found = refuse_taking(CLAIM, VOLUME, "node-a", View(seen(*records), VolumeIndex()), START)
-    assert (found and found.reason) == expected
+    rejection = refuse_taking(CLAIM, VOLUME, "node-a", View(seen(*records), VolumeIndex()), START)
+    assert (rejection and rejection.reason) == expected
 
 
 @pytest.mark.parametrize(
@@ -108,8 +108,8 @@ def test_whether_a_volume_may_be_taken(records: list[Record], expected: Reason |
     ],
 )
 def test_whether_one_may_be_made(records: list[Record], node: str, expected: Reason | None) -> None:
-    found = refuse_selecting(ORDERED, node, seen(*records))
-    assert (found and found.reason) == expected
+    rejection = refuse_selecting(ORDERED, node, seen(*records))
+    assert (rejection and rejection.reason) == expected
 
 
 @pytest.mark.parametrize(
@@ -147,8 +147,8 @@ def test_whether_it_is_written(records: list[Record], volume: Volume | None, exp
 def test_how_far_a_claim_is(records: list[Record], expected: bool | Reason) -> None:
     snapshot = seen(*records)
     placement = ScheduleResult(made.pod(claims=["data"]), "node-a", VolumeChoice(((CLAIM, VOLUME),)))
-    found = progress(placement, snapshot.pods["default/web"], snapshot)
-    assert (found if isinstance(found, bool) else found.reason) == expected
+    outcome = progress(placement, snapshot.pods["default/web"], snapshot)
+    assert (outcome if isinstance(outcome, bool) else outcome.reason) == expected
 
 
 @pytest.mark.parametrize(

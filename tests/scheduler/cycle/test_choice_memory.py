@@ -92,9 +92,9 @@ class Storage(RuleBasedStateMachine):
             self.report(name, status)
 
     def report(self, name: str, status: str) -> None:
-        told = StorageReports((StorageCondition(DRIVER, status),) if status else ())
+        report = StorageReports((StorageCondition(DRIVER, status),) if status else ())
         made = builders.csi_node(name, limits={DRIVER: 2}, resource_version=self.next_version())
-        self.store.csi_nodes.upsert(with_fields(made, storage=told))
+        self.store.csi_nodes.upsert(with_fields(made, storage=report))
 
     @rule(minutes=st.sampled_from((1, 30)))
     def time_passes(self, minutes: int) -> None:
@@ -113,16 +113,16 @@ class Storage(RuleBasedStateMachine):
             self.store.claims.upsert(claim)
         pod = builders.pod(f"p{number}", claims=[claim.name for claim in claims], requests={"cpu": "1"})
         cluster = self.live.view(self.now)
-        found, best = self.decider.decide(pod, cluster, PROFILE), best_placements(pod, cluster, PROFILE)
-        if not isinstance(found, ScheduleResult):
+        decision, best = self.decider.decide(pod, cluster, PROFILE), best_placements(pod, cluster, PROFILE)
+        if not isinstance(decision, ScheduleResult):
             assert not best
             return
-        assert found == best[found.node]
-        assert self.live.assume(found, [PromiseVolumes()]) is None
+        assert decision == best[decision.node]
+        assert self.live.assume(decision, [PromiseVolumes()]) is None
         if outcome == "forgotten":
             self.live.forget(pod.key)
         elif outcome == "bound":
-            self.bind(found)
+            self.bind(decision)
 
     def specially(self, claim: model.Claim, special: str) -> model.Claim:
         if special == "bound":
@@ -130,8 +130,8 @@ class Storage(RuleBasedStateMachine):
             return with_fields(claim, volume_name="v1", phase="Bound", annotations=bound)
         if special == "reserved":
             promised = ClaimReservation("v1", self.now, self.now + timedelta(hours=1), zone="a")
-            said = {key: value for key, value in Annotations().for_claim(promised).items() if value is not None}
-            return with_fields(claim, annotations=builders.pairs(said))
+            annotations = {key: value for key, value in Annotations().for_claim(promised).items() if value is not None}
+            return with_fields(claim, annotations=builders.pairs(annotations))
         if special == "selected":
             return with_fields(claim, annotations=builders.pairs({model.SELECTED_NODE: "n1"}))
         return claim
@@ -166,10 +166,10 @@ def test_a_volume_that_is_kept_for_another_is_asked_about_again() -> None:
     chosen = []
     for minute, name in enumerate(("one", "two")):
         pod = builders.pod(name, claims=[name], requests={"cpu": "1"})
-        found = decider.decide(pod, cluster.at(builders.EPOCH + timedelta(minutes=minute)), PROFILE)
-        assert isinstance(found, ScheduleResult)
-        chosen.append(found.node)
-        cluster = cluster.with_pod(pod, found.node)
+        decision = decider.decide(pod, cluster.at(builders.EPOCH + timedelta(minutes=minute)), PROFILE)
+        assert isinstance(decision, ScheduleResult)
+        chosen.append(decision.node)
+        cluster = cluster.with_pod(pod, decision.node)
     assert chosen == ["n1", "n0"]
 
 
@@ -181,9 +181,9 @@ def test_a_node_that_is_cut_off_speaks_for_no_other() -> None:
     volumes = [builders.volume(f"v{number}", zone="a") for number in range(2)]
     cluster, decider = view(*nodes, cut, *claims, *volumes, builders.storage_class()), Decider()
     for claim in claims:
-        found = decider.decide(builders.pod(claims=[claim.name], requests={"cpu": "1"}), cluster, PROFILE)
-        assert isinstance(found, ScheduleResult)
-        assert found.node != "n00"
+        decision = decider.decide(builders.pod(claims=[claim.name], requests={"cpu": "1"}), cluster, PROFILE)
+        assert isinstance(decision, ScheduleResult)
+        assert decision.node != "n00"
 
 
 def test_many_nodes_in_few_zones() -> None:
@@ -199,8 +199,8 @@ def test_many_nodes_in_few_zones() -> None:
     for claim in claims:
         pod = builders.pod(claim.name, claims=[claim.name], requests={"cpu": "1"})
         cluster = live.view(builders.EPOCH)
-        found, best = decider.decide(pod, cluster, PROFILE), best_placements(pod, cluster, PROFILE)
-        assert isinstance(found, ScheduleResult) == bool(best) == (claim in claims[:6])
-        if isinstance(found, ScheduleResult):
-            assert found == best[found.node]
-            assert live.assume(found, [PromiseVolumes()]) is None
+        decision, best = decider.decide(pod, cluster, PROFILE), best_placements(pod, cluster, PROFILE)
+        assert isinstance(decision, ScheduleResult) == bool(best) == (claim in claims[:6])
+        if isinstance(decision, ScheduleResult):
+            assert decision == best[decision.node]
+            assert live.assume(decision, [PromiseVolumes()]) is None

@@ -25,8 +25,8 @@ def test_the_node_with_the_highest_total_wins() -> None:
 
 def test_among_equals_the_first_from_the_start_wins() -> None:
     cluster = view(*(builders.node(f"n{number}") for number in range(4)))
-    found = [decide(builders.pod("new"), cluster, PROFILE, start) for start in range(4)]
-    assert [one.node for one in found if isinstance(one, ScheduleResult)] == ["n0", "n1", "n2", "n3"]
+    decisions = [decide(builders.pod("new"), cluster, PROFILE, start) for start in range(4)]
+    assert [decision.node for decision in decisions if isinstance(decision, ScheduleResult)] == ["n0", "n1", "n2", "n3"]
 
 
 def test_a_placement_says_which_volumes_are_taken() -> None:
@@ -49,14 +49,14 @@ def test_every_node_has_its_reason() -> None:
         builders.node("n2", labels={"disk": "ssd"}, taints=[model.Taint("gpu", "NoSchedule")]),
         builders.node("n3", labels={"disk": "ssd"}, allocatable={"cpu": "1"}),
     )
-    found = decide(builders.pod("new", requests={"cpu": "2"}, node_selector={"disk": "ssd"}), cluster, PROFILE)
-    assert isinstance(found, Unschedulable)
-    assert {one.subject: one.reason for one in found.rejections()} == {
+    decision = decide(builders.pod("new", requests={"cpu": "2"}, node_selector={"disk": "ssd"}), cluster, PROFILE)
+    assert isinstance(decision, Unschedulable)
+    assert {rejection.subject: rejection.reason for rejection in decision.rejections()} == {
         "n1": Reason.NODE_SELECTOR_MISMATCH,
         "n2": Reason.TAINT_NOT_TOLERATED,
         "n3": Reason.INSUFFICIENT_RESOURCES,
     }
-    assert [found.judgement.refusing(node) for node in cluster.nodes] == [
+    assert [decision.judgement.refusing(node) for node in cluster.nodes] == [
         "NodeAffinity",
         "TaintToleration",
         "NodeResourcesFit",
@@ -64,15 +64,15 @@ def test_every_node_has_its_reason() -> None:
 
 
 def test_a_pod_refused_as_a_whole_has_one_reason() -> None:
-    found = decide(builders.pod(claims=["gone"]), view(builders.node("n1"), builders.node("n2")), PROFILE)
-    assert isinstance(found, Unschedulable)
-    assert [one.reason for one in found.rejections()] == [Reason.CLAIM_NOT_FOUND]
+    decision = decide(builders.pod(claims=["gone"]), view(builders.node("n1"), builders.node("n2")), PROFILE)
+    assert isinstance(decision, Unschedulable)
+    assert [rejection.reason for rejection in decision.rejections()] == [Reason.CLAIM_NOT_FOUND]
 
 
 def test_a_cluster_without_nodes() -> None:
-    found = decide(builders.pod(), view(), PROFILE)
-    assert isinstance(found, Unschedulable)
-    assert list(found.rejections()) == []
+    decision = decide(builders.pod(), view(), PROFILE)
+    assert isinstance(decision, Unschedulable)
+    assert list(decision.rejections()) == []
 
 
 @pytest.mark.parametrize(
@@ -86,18 +86,18 @@ def test_how_many_nodes_are_enough(nodes: int, percentage: int, wanted: int) -> 
 def test_the_search_ends_when_enough_nodes_fit_and_goes_round() -> None:
     cluster = view(*(builders.node(f"n{number:03}") for number in range(300)))
     judgement = judge(builders.pod("new"), cluster, PROFILE)
-    found = feasible(judgement, cluster, PROFILE, start=250)
-    assert [node.number for node in found] == [*range(250, 300), *range(94)]
-    assert len(found) == nodes_wanted(300, 0)
+    chosen = feasible(judgement, cluster, PROFILE, start=250)
+    assert [node.number for node in chosen] == [*range(250, 300), *range(94)]
+    assert len(chosen) == nodes_wanted(300, 0)
 
 
 def test_weights_count() -> None:
     data = default_data("ours")
-    one = build(ProfileData("x", data.queue_sort, (), (), {"LeastAllocated": 1}), REGISTRY)
-    three = build(ProfileData("x", data.queue_sort, (), (), {"LeastAllocated": 3, "PreferNoSchedule": 5}), REGISTRY)
+    weight_1 = build(ProfileData("x", data.queue_sort, (), (), {"LeastAllocated": 1}), REGISTRY)
+    weight_3 = build(ProfileData("x", data.queue_sort, (), (), {"LeastAllocated": 3, "PreferNoSchedule": 5}), REGISTRY)
     cluster = view(builders.node("n1"))
-    info = judge(builders.pod(requests={"cpu": "4"}), cluster, one).info
-    assert totals(info, cluster, three, cluster.nodes) == [3 * totals(info, cluster, one, cluster.nodes)[0]]
+    info = judge(builders.pod(requests={"cpu": "4"}), cluster, weight_1).info
+    assert totals(info, cluster, weight_3, cluster.nodes) == [3 * totals(info, cluster, weight_1, cluster.nodes)[0]]
 
 
 @settings(deadline=None, max_examples=50)

@@ -33,9 +33,9 @@ LATER = builders.EPOCH.replace(year=2027)
 
 
 def diagnosed(pod: model.Pod, *records: model.Record) -> Diagnosis:
-    found = decide(pod, view(*records), PROFILE)
-    assert isinstance(found, Unschedulable)
-    return diagnose(found)
+    decision = decide(pod, view(*records), PROFILE)
+    assert isinstance(decision, Unschedulable)
+    return diagnose(decision)
 
 
 def nodes(count: int, **how: object) -> list[model.Record]:
@@ -199,15 +199,15 @@ CLASS = builders.storage_class()
     ],
 )
 def test_text(pod: model.Pod, records: list[model.Record], text: str, refused_by: set[str]) -> None:
-    found = diagnosed(pod, *records)
-    assert found.text() == text
-    assert found.refused_by == refused_by
+    diagnosis = diagnosed(pod, *records)
+    assert diagnosis.text() == text
+    assert diagnosis.refused_by == refused_by
 
 
 def test_what_preemption_says_comes_last() -> None:
-    found = diagnosed(builders.pod(requests={"cpu": "9"}), *nodes(1))
-    said = "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
-    assert found.text(said) == f"0/1 nodes are available: 1 Insufficient cpu. {said}"
+    diagnosis = diagnosed(builders.pod(requests={"cpu": "9"}), *nodes(1))
+    message = "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
+    assert diagnosis.text(message) == f"0/1 nodes are available: 1 Insufficient cpu. {message}"
 
 
 def test_the_commonest_reason_is_counted() -> None:
@@ -235,19 +235,19 @@ def test_every_node_is_counted_with_the_first_filter_that_refuses_it(
 ) -> None:
     pod, seen = data.draw(clusters.pods("new")), view(*records)
     judgement = judge(pod, seen, PROFILE)
-    refusals = {state.name: found for state in seen.nodes if (found := judgement.why(state)) is not None}
+    refusals = {state.name: rejection for state in seen.nodes if (rejection := judgement.why(state)) is not None}
     diagnosis = diagnose(Unschedulable(judgement, seen))
     assert diagnosis.refused_by == {name for state in seen.nodes if (name := judgement.refusing(state)) is not None}
-    short = [seen.nodes[seen.numbers[name]] for name, one in refusals.items() if one.reason is LACKING]
+    short = [seen.nodes[seen.numbers[name]] for name, refusal in refusals.items() if refusal.reason is LACKING]
     expected = Counter(text for state in short for text in lacking(pod)(state))
     assert {text: count for text, count in diagnosis.counts.items() if not text.startswith("node(s)")} == expected
-    told = sorted(count for text, count in diagnosis.counts.items() if text.startswith("node(s)"))
+    counts = sorted(count for text, count in diagnosis.counts.items() if text.startswith("node(s)"))
     reasons = Counter(
-        (one.reason, judgement.left_out >> seen.numbers[name] & 1)
-        for name, one in refusals.items()
-        if one.reason is not LACKING
+        (refusal.reason, judgement.left_out >> seen.numbers[name] & 1)
+        for name, refusal in refusals.items()
+        if refusal.reason is not LACKING
     )
-    assert told == sorted(reasons.values())
+    assert counts == sorted(reasons.values())
 
 
 class Chosen(PreFilter):
@@ -262,13 +262,13 @@ class Chosen(PreFilter):
 
 def test_nodes_that_a_plugin_leaves_out_are_counted_and_it_is_asked_what_may_help() -> None:
     profile = replace(PROFILE, pre_filters=(*PROFILE.pre_filters, Chosen()))
-    found = decide(builders.pod(requests={"cpu": "9"}), view(*nodes(3)), profile)
-    assert isinstance(found, Unschedulable)
-    diagnosis = diagnose(found)
+    decision = decide(builders.pod(requests={"cpu": "9"}), view(*nodes(3)), profile)
+    assert isinstance(decision, Unschedulable)
+    diagnosis = diagnose(decision)
     assert diagnosis.text() == (
         "0/3 nodes are available: 1 Insufficient cpu, 2 node(s) didn't satisfy plugin(s) [Chosen]."
     )
     assert Chosen.queueing_hint in diagnosis.hints
-    told = [str(rejection) for rejection in found.rejections()]
-    assert len(told) == 3
-    assert told[1] == "a1: RejectedByPlugin (wanted a node that Chosen leaves, found another node)"
+    messages = [str(rejection) for rejection in decision.rejections()]
+    assert len(messages) == 3
+    assert messages[1] == "a1: RejectedByPlugin (wanted a node that Chosen leaves, found another node)"

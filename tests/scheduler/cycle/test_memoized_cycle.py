@@ -28,8 +28,8 @@ PROFILE = default_profile("test")
 PACKING = build(replace(default_data("packing"), scores={"BinPack": 1, "PreferNoSchedule": 1}), REGISTRY)
 
 
-def node_of(found: ScheduleResult | Unschedulable) -> str | None:
-    return found.node if isinstance(found, ScheduleResult) else None
+def node_of(decision: ScheduleResult | Unschedulable) -> str | None:
+    return decision.node if isinstance(decision, ScheduleResult) else None
 
 
 @st.composite
@@ -56,24 +56,26 @@ def test_decides_as_if_each_pod_were_the_first(
     for number in range(12):
         pod = with_fields(data.draw(st.sampled_from(kinds)), name=f"web-{number}")
         profile = data.draw(st.sampled_from((PROFILE, PROFILE, PROFILE, PACKING)))
-        found = decider.decide(pod, cluster, profile)
-        assert is_among(found, best_placements(pod, cluster, profile))
-        if isinstance(found, ScheduleResult):
-            cluster = cluster.with_pod(pod, found.node)
-            running.append((pod.key, found.node))
+        decision = decider.decide(pod, cluster, profile)
+        assert is_among(decision, best_placements(pod, cluster, profile))
+        if isinstance(decision, ScheduleResult):
+            cluster = cluster.with_pod(pod, decision.node)
+            running.append((pod.key, decision.node))
         else:
-            assert [str(one) for one in found.rejections()] == [str(one) for one in told(pod, cluster, profile)]
+            assert [str(rejection) for rejection in decision.rejections()] == [
+                str(rejection) for rejection in rejections_of(pod, cluster, profile)
+            ]
         cluster = data.draw(st.sampled_from((cluster, cluster, changed(cluster, running, data))))
 
 
-def is_among(found: ScheduleResult | Unschedulable, best: Mapping[str, ScheduleResult]) -> bool:
-    return best.get(found.node) == found if isinstance(found, ScheduleResult) else not best
+def is_among(decision: ScheduleResult | Unschedulable, best: Mapping[str, ScheduleResult]) -> bool:
+    return best.get(decision.node) == decision if isinstance(decision, ScheduleResult) else not best
 
 
-def told(pod: model.Pod, cluster: ClusterView, profile: Profile) -> list[object]:
-    found = decide(pod, cluster, profile)
-    assert isinstance(found, Unschedulable)
-    return list(found.rejections())
+def rejections_of(pod: model.Pod, cluster: ClusterView, profile: Profile) -> list[object]:
+    decision = decide(pod, cluster, profile)
+    assert isinstance(decision, Unschedulable)
+    return list(decision.rejections())
 
 
 def changed(cluster: ClusterView, running: list[tuple[str, str]], data: st.DataObject) -> ClusterView:
@@ -96,9 +98,9 @@ def test_a_pod_that_says_little_is_shown_every_node() -> None:
     everything = replace(PROFILE, percentage_of_nodes_to_score=100)
     for number in range(130):
         pod = builders.pod(f"web-{number}", requests={"cpu": "1"})
-        found = decider.decide(pod, cluster, PROFILE)
-        assert is_among(found, best_placements(pod, cluster, everything))
-        cluster = cluster.with_pod(pod, found.node) if isinstance(found, ScheduleResult) else cluster
+        decision = decider.decide(pod, cluster, PROFILE)
+        assert is_among(decision, best_placements(pod, cluster, everything))
+        cluster = cluster.with_pod(pod, decision.node) if isinstance(decision, ScheduleResult) else cluster
     assert {len(state.pods) for state in cluster.nodes} == {1, 2}
 
 
@@ -121,16 +123,16 @@ def test_more_templates_than_are_remembered() -> None:
 
 
 class Counting(Filter):
-    """Counts how many nodes are asked."""
+    """Counts how many nodes are judged."""
 
     name = "Counting"
 
     def __init__(self) -> None:
-        self.asked = 0
+        self.judged = 0
 
     def rule(self, info: PodInfo, cluster: ClusterView) -> NodeRule | None:
         def why(state: NodeInfo) -> None:
-            self.asked += 1
+            self.judged += 1
 
         return NodeRule(why, question=info.pod.requests)
 
@@ -142,12 +144,12 @@ def test_a_template_is_remembered_while_many_others_come_and_under_other_profile
     for profile in profiles:
         for pod in pods:
             decider.decide(pod, cluster, profile)
-    first, counting.asked = counting.asked, 0
+    first, counting.judged = counting.judged, 0
     assert first == len(profiles) * len(pods) * len(cluster.nodes)
     for pod in pods:
         for profile in profiles:
             decider.decide(pod, cluster, profile)
-    assert counting.asked == 0
+    assert counting.judged == 0
 
 
 @pytest.mark.parametrize("templates", [1, 64, 65, 400])
@@ -155,18 +157,18 @@ def test_pods_of_many_templates_in_turn_ask_few_nodes(templates: int) -> None:
     """No more than changed since the template's last pod, and of many no more than kube-scheduler looks at."""
     nodes, decider, counting = 300, Decider(), Counting()
     cluster, profile = many_nodes(nodes), replace(PROFILE, filters=(counting,))
-    asked: list[int] = []
+    counts: list[int] = []
     for number in range(2 * templates):
         pod = builders.pod(f"web-{number}", requests={"cpu": f"{number % templates + 1}m"})
-        found = decider.decide(pod, cluster, profile)
-        assert isinstance(found, ScheduleResult)
-        cluster = cluster.with_pod(pod, found.node)
-        asked.append(counting.asked)
-        counting.asked = 0
+        decision = decider.decide(pod, cluster, profile)
+        assert isinstance(decision, ScheduleResult)
+        cluster = cluster.with_pod(pod, decision.node)
+        counts.append(counting.judged)
+        counting.judged = 0
     most = nodes_wanted(nodes, profile.percentage_of_nodes_to_score) + MOST_RENEWED
-    assert max(asked) <= most < nodes
+    assert max(counts) <= most < nodes
     if templates <= MOST_RENEWED:
-        assert max(asked[templates:]) <= MOST_RENEWED
+        assert max(counts[templates:]) <= MOST_RENEWED
 
 
 class Last(Filter):
@@ -209,10 +211,10 @@ def test_pods_of_a_template_are_spread_over_equal_nodes(
     cluster, decider = view(*(builders.node(f"n{number}", allocatable=size) for number in range(count))), Decider()
     for number in range(pods):
         pod = builders.pod(f"web-{number}", requests=SMALL, constraints=constraints)
-        found = decider.decide(pod, cluster, profile)
-        assert isinstance(found, ScheduleResult)
-        assert is_among(found, best_placements(pod, cluster, profile))
-        cluster = cluster.with_pod(pod, found.node)
+        decision = decider.decide(pod, cluster, profile)
+        assert isinstance(decision, ScheduleResult)
+        assert is_among(decision, best_placements(pod, cluster, profile))
+        cluster = cluster.with_pod(pod, decision.node)
     filled = [len(state.pods) for state in cluster.nodes]
     assert max(filled) - min(filled) <= 1
 
@@ -228,12 +230,12 @@ def test_each_of_two_templates_in_turn_is_spread() -> None:
         node = str(node_of(decider.decide(pod, cluster, PROFILE)))
         places[number % 2].append(node)
         cluster = cluster.with_pod(pod, node)
-    assert [sorted(found) for found in places] == [["n0", "n0", "n1", "n1"]] * 2
+    assert [sorted(nodes) for nodes in places] == [["n0", "n0", "n1", "n1"]] * 2
 
 
 @pytest.mark.parametrize("nodes", [0, 1], ids=["no node", "a full node"])
 def test_nowhere_to_go(nodes: int) -> None:
     cluster, decider = many_nodes(nodes), Decider()
-    found = decider.decide(builders.pod(requests={"cpu": "100"}), cluster, PROFILE)
-    assert isinstance(found, Unschedulable)
-    assert len(list(found.rejections())) == nodes
+    decision = decider.decide(builders.pod(requests={"cpu": "100"}), cluster, PROFILE)
+    assert isinstance(decision, Unschedulable)
+    assert len(list(decision.rejections())) == nodes

@@ -11,10 +11,10 @@ from tests.scheduler.judging import view
 
 
 def test_a_filter_is_not_asked_about_nodes_that_another_one_refuses() -> None:
-    asked: list[str] = []
+    names: list[str] = []
 
     def why(state: NodeInfo) -> None:
-        asked.append(state.name)
+        names.append(state.name)
 
     nodes = [builders.node("a1", zone="a"), builders.node("b1", zone="b")]
     cluster = view(*nodes, builders.storage_class(), builders.claim())
@@ -23,4 +23,4 @@ def test_a_filter_is_not_asked_about_nodes_that_another_one_refuses() -> None:
     left = 1 << cluster.nodes[1].number
     assert refused_by(rule, left, alike) == 0
     assert list(refusals(ReservedVolume(), rule, left, alike)) == []
-    assert asked == [cluster.nodes[1].name] * 2
+    assert names == [cluster.nodes[1].name] * 2

@@ -54,15 +54,15 @@ def test_after_any_changes_the_groups_are_those_of_the_nodes_there_are(
     changes: list[tuple[str, dict[str, str] | None, bool]],
 ) -> None:
     groups, present = NodeGroups(), dict[str, Node]()
-    for name, labels, asks in changes:
-        if asks:
+    for name, labels, grouped in changes:
+        if grouped:
             groups.by(KEYS)
         old, new = present.pop(name, None), None if labels is None else node(name, zone=None, labels=labels)
         groups.node_changed(old, new)
         if new is not None:
             present[name] = new
-    found = {name: tuple(dict(one.labels).get(key) for key in KEYS) for name, one in present.items()}
-    assert kinds(groups, KEYS) == found
+    expected = {name: tuple(dict(node.labels).get(key) for key in KEYS) for name, node in present.items()}
+    assert kinds(groups, KEYS) == expected
 
 
 def test_more_questions_than_are_remembered_are_answered_all_the_same() -> None:

@@ -60,9 +60,9 @@ def test_nodes_that_report(records: list[Record], refused: list[str]) -> None:
 
 def test_all_nodes_cut_off_is_told_of_each_with_the_reason() -> None:
     records: list[Record] = [claim(), volume("pv", zone="b"), *(report(name) for name in ALL)]
-    told = filtered(extender([*nodes(), *records]), ALL)["FailedAndUnresolvableNodes"]
-    said = f"claim data would get volume pv: StorageUnreachable, reported for {DRIVER} by the node's CSINode"
-    assert told == {"n3": said, "n4": said}
+    rejected = filtered(extender([*nodes(), *records]), ALL)["FailedAndUnresolvableNodes"]
+    message = f"claim data would get volume pv: StorageUnreachable, reported for {DRIVER} by the node's CSINode"
+    assert rejected == {"n3": message, "n4": message}
 
 
 def test_nodes_alike_are_cut_off_from_different_storage() -> None:

@@ -22,7 +22,7 @@ FULL: dict[str, Any] = {
 }
 
 
-def asked(**parts: Any) -> Candidates:
+def read_request(**parts: Any) -> Candidates:
     return read(json.dumps(parts).encode())
 
 
@@ -37,11 +37,11 @@ def asked(**parts: Any) -> Candidates:
     ],
 )
 def test_names_are_read_in_any_letter_case(parts: dict[str, Any]) -> None:
-    assert asked(**parts) == Candidates("default", "default-scheduler", ("data",), ["n1"])
+    assert read_request(**parts) == Candidates("default", "default-scheduler", ("data",), ["n1"])
 
 
 def test_nodes_that_were_sent_whole_are_sent_back_whole() -> None:
-    candidates = asked(Pod=pod(), Nodes=FULL, NodeNames=None)
+    candidates = read_request(Pod=pod(), Nodes=FULL, NodeNames=None)
     assert candidates.names == ["n1", "n2"]
     answer = json.loads(filter_result(candidates, {"n2": "why"}))
     assert answer["Nodes"] == {"metadata": {}, "items": FULL["items"][:1]}
@@ -62,12 +62,12 @@ def test_nodes_that_were_sent_whole_are_sent_back_whole() -> None:
 def test_claims_of_a_pod(volumes: list[dict[str, Any]] | None, claims: tuple[str, ...]) -> None:
     document = pod()
     document["spec"]["volumes"] = volumes
-    assert asked(Pod=document, NodeNames=[]).claims == claims
+    assert read_request(Pod=document, NodeNames=[]).claims == claims
 
 
 def test_what_is_missing_has_kubernetes_defaults() -> None:
     bare = {"metadata": {"name": "web"}, "spec": {}}
-    assert asked(Pod=bare, NodeNames=[]) == Candidates("default", "default-scheduler", (), [])
+    assert read_request(Pod=bare, NodeNames=[]) == Candidates("default", "default-scheduler", (), [])
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_anything_else_is_refused_with_what_was_expected(body: bytes, complaint:
 
 def test_answers_are_written_in_gos_names_and_never_empty() -> None:
     """`{}` would mean that no node fits."""
-    candidates = asked(Pod=pod(), NodeNames=["n1", "n2"])
+    candidates = read_request(Pod=pod(), NodeNames=["n1", "n2"])
     assert json.loads(filter_result(candidates, {})) == {
         "Nodes": None,
         "NodeNames": ["n1", "n2"],

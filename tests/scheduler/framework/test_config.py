@@ -34,20 +34,20 @@ def read(text: str) -> Configuration:
 def test_what_is_left_out_has_its_default() -> None:
     profile = read(ONE).profiles["ours"]
     assert profile.queue_sort.name == "PrioritySort"
-    assert [one.name for one in profile.filters] == list(REGISTRY.filters)
-    assert {one.plugin.name: one.weight for one in profile.scores} == DEFAULT_WEIGHTS
+    assert [plugin.name for plugin in profile.filters] == list(REGISTRY.filters)
+    assert {score.plugin.name: score.weight for score in profile.scores} == DEFAULT_WEIGHTS
 
 
 def test_what_is_there_replaces_the_default_as_a_whole() -> None:
     text = ONE + "  filters: [NodePorts, NodeResourcesFit]\n  scores: {BinPack: 5}\n  percentageOfNodesToScore: 30\n"
     profile = read(text + "- schedulerName: theirs\n").profiles["ours"]
-    assert [one.name for one in profile.filters] == ["NodePorts", "NodeResourcesFit"]
-    assert [(one.plugin.name, one.weight) for one in profile.scores] == [("BinPack", 5)]
+    assert [plugin.name for plugin in profile.filters] == ["NodePorts", "NodeResourcesFit"]
+    assert [(score.plugin.name, score.weight) for score in profile.scores] == [("BinPack", 5)]
     assert profile.percentage_of_nodes_to_score == 30
 
 
 @pytest.mark.parametrize(
-    ("text", "place", "says"),
+    ("text", "place", "message"),
     [
         pytest.param("", "", "expected a mapping with apiVersion and kind, found nothing", id="empty"),
         pytest.param("a: [", "", "invalid YAML", id="not-yaml"),
@@ -130,11 +130,11 @@ def test_what_is_there_replaces_the_default_as_a_whole() -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_named_with_its_place(text: str, place: str, says: str) -> None:
+def test_what_is_wrong_is_named_with_its_place(text: str, place: str, message: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         read(text)
     assert caught.value.place == place
-    assert says in caught.value.problem
+    assert message in caught.value.problem
 
 
 @pytest.mark.parametrize(
@@ -150,19 +150,19 @@ def test_what_is_wrong_is_named_with_its_place(text: str, place: str, says: str)
     ],
 )
 def test_what_is_rendered_reads_back(text: str) -> None:
-    found = read(text)
-    again = read(render(found))
-    assert list(again.profiles) == list(found.profiles)
-    for name, profile in found.profiles.items():
+    configuration = read(text)
+    again = read(render(configuration))
+    assert list(again.profiles) == list(configuration.profiles)
+    for name, profile in configuration.profiles.items():
         other = again.profiles[name]
         assert other.thresholds == profile.thresholds
         assert other.percentage_of_nodes_to_score == profile.percentage_of_nodes_to_score
         assert other.queue_sort.name == profile.queue_sort.name
-        assert [one.name for one in other.pre_filters] == [one.name for one in profile.pre_filters]
-        assert [one.name for one in other.filters] == [one.name for one in profile.filters]
-        scores = [(one.plugin.name, one.weight) for one in profile.scores]
-        assert [(one.plugin.name, one.weight) for one in other.scores] == scores
-    assert render(again) == render(found)
+        assert [plugin.name for plugin in other.pre_filters] == [plugin.name for plugin in profile.pre_filters]
+        assert [plugin.name for plugin in other.filters] == [plugin.name for plugin in profile.filters]
+        scores = [(score.plugin.name, score.weight) for score in profile.scores]
+        assert [(score.plugin.name, score.weight) for score in other.scores] == scores
+    assert render(again) == render(configuration)
 
 
 def test_the_documented_file_is_valid_and_names_every_plugin() -> None:

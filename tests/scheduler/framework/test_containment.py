@@ -30,13 +30,13 @@ CLUSTER = view(builders.node("n1"), builders.node("n2"))
 
 
 class Failures:
-    """What was told."""
+    """The messages of failures, as reported."""
 
     def __init__(self) -> None:
-        self.told: list[str] = []
+        self.messages: list[str] = []
 
     def plugin_failed(self, failure: PluginFailed) -> None:
-        self.told.append(str(failure))
+        self.messages.append(str(failure))
 
 
 def broken(*_: object) -> bool:
@@ -83,7 +83,7 @@ def test_a_good_plugin_does_what_it_does() -> None:
     profile = profile_with(Everything, failures)
     placement = Decider().decide(POD, CLUSTER, profile)
     assert not isinstance(placement, Unschedulable)
-    assert (placement.node, failures.told) == ("n2", [])
+    assert (placement.node, failures.messages) == ("n2", [])
     assert isinstance(profile.scores[-1].plugin, ScoreAlone)
 
 
@@ -97,7 +97,7 @@ class Prepares(Everything):
         raise KeyError("x")
 
 
-class Asks(Everything):
+class Judges(Everything):
     def rule(self, info: PodInfo, cluster: ClusterView) -> NodeRule | None:
         return NodeRule(broken)  # type: ignore[arg-type]
 
@@ -123,24 +123,24 @@ class Leaves(Everything):
 
 
 @pytest.mark.parametrize(
-    ("plugin", "says"),
+    ("plugin", "message"),
     [
         (Confines, "in PreFilter: KeyError: 'x'"),
         (Prepares, "in Filter: KeyError: 'x'"),
-        (Asks, "in Filter: KeyError: 'x'"),
+        (Judges, "in Filter: KeyError: 'x'"),
         (Answers, "in Filter: TypeError: an answer of type str"),
         (ScoresTooMuch, "in Score: ValueError: expected 2 whole numbers from 0 to 100, one for each node"),
         (ScoresTooFew, "in Score: ValueError: expected 2 whole numbers from 0 to 100, one for each node"),
         (Leaves, "in Filter: SystemExit: 1"),
     ],
 )
-def test_what_it_raises_names_it(plugin: type[Plugin], says: str) -> None:
+def test_what_it_raises_names_it(plugin: type[Plugin], message: str) -> None:
     failures = Failures()
     profile = profile_with(plugin, failures)
     with pytest.raises(PluginFailed) as failed:
         Decider().decide(POD, CLUSTER, profile)
-    assert str(failed.value) == f"plugin Everything failed {says}"
-    assert failures.told == [str(failed.value)]
+    assert str(failed.value) == f"plugin Everything failed {message}"
+    assert failures.messages == [str(failed.value)]
 
 
 def test_a_plugin_that_cannot_be_made_is_named() -> None:
@@ -178,7 +178,7 @@ def test_a_hint_that_fails_wakes_the_pod() -> None:
     filed = RefusedPods()
     filed.add(POD, frozenset({plugin.queueing_hint}), None)
     assert filed.helped_by(change) == [POD.key]
-    assert set(failures.told) == {"plugin Restless failed in QueueingHint: KeyError: 'x'"}
+    assert set(failures.messages) == {"plugin Restless failed in QueueingHint: KeyError: 'x'"}
 
 
 def test_plugins_of_this_distribution_are_not_wrapped() -> None:

@@ -26,7 +26,7 @@ LONELY = builders.pod("lonely", node="a1", constraints=APART)
 
 
 @pytest.mark.parametrize(
-    ("said", "labels", "there", "expected"),
+    ("constraints", "labels", "there", "expected"),
     [
         pytest.param(NEAR_ALL, {}, [THERE], {"a1": None, "a2": None, "b1": "near", "x1": "near"}, id="near"),
         pytest.param(NEAR_ALL, {}, [], {"a1": "near", "a2": "near", "b1": "near", "x1": "near"}, id="near-nobody"),
@@ -73,7 +73,7 @@ LONELY = builders.pod("lonely", node="a1", constraints=APART)
     ],
 )
 def test_a_case(
-    said: Constraints | None, labels: dict[str, str], there: Sequence[Record], expected: dict[str, str | None]
+    constraints: Constraints | None, labels: dict[str, str], there: Sequence[Record], expected: dict[str, str | None]
 ) -> None:
     words = {
         "near": Reason.POD_AFFINITY_MISMATCH,
@@ -81,9 +81,9 @@ def test_a_case(
         "kept": Reason.EXISTING_POD_ANTI_AFFINITY,
         None: None,
     }
-    pod = builders.pod("new", labels=labels, constraints=said)
-    found = reasons(InterPodAffinity(), pod, view(*NODES, HOMELESS, *there))
-    assert found == {name: words[word] for name, word in expected.items()}
+    pod = builders.pod("new", labels=labels, constraints=constraints)
+    result = reasons(InterPodAffinity(), pod, view(*NODES, HOMELESS, *there))
+    assert result == {name: words[word] for name, word in expected.items()}
 
 
 def means(term: PodTerm, owner: model.Pod, pod: model.Pod) -> bool:
@@ -103,22 +103,25 @@ def fits(pod: model.Pod, node: model.Node, nodes: dict[str, model.Node], there: 
         place = dict(nodes[other.node_name].labels)
         return term.topology_key in here and place.get(term.topology_key) == here[term.topology_key]
 
-    said = pod.constraints or NO_CONSTRAINTS
+    constraints = pod.constraints or NO_CONSTRAINTS
     for other in there:
         for term in other.constraints.anti_affinity if other.constraints else ():
             if means(term, other, pod) and same(term, other):
                 return False
-    if any(means(term, pod, other) and same(term, other) for term in said.anti_affinity for other in there):
+    if any(means(term, pod, other) and same(term, other) for term in constraints.anti_affinity for other in there):
         return False
-    if any(term.topology_key not in here for term in said.affinity):
+    if any(term.topology_key not in here for term in constraints.affinity):
         return False
-    meant = [other for other in there if all(means(term, pod, other) for term in said.affinity)]
-    if all(any(same(term, other) for other in meant) for term in said.affinity):
+    meant = [other for other in there if all(means(term, pod, other) for term in constraints.affinity)]
+    if all(any(same(term, other) for other in meant) for term in constraints.affinity):
         return True
     counted = [
-        other for other in meant for term in said.affinity if term.topology_key in dict(nodes[other.node_name].labels)
+        other
+        for other in meant
+        for term in constraints.affinity
+        if term.topology_key in dict(nodes[other.node_name].labels)
     ]
-    return not counted and all(means(term, pod, pod) for term in said.affinity)
+    return not counted and all(means(term, pod, pod) for term in constraints.affinity)
 
 
 @settings(deadline=None, max_examples=80)
@@ -126,7 +129,7 @@ def fits(pod: model.Pod, node: model.Node, nodes: dict[str, model.Node], there: 
 def test_counting_by_domains_comes_to_the_same_as_asking_every_pod(
     records: list[model.Node | model.Pod], pod: model.Pod
 ) -> None:
-    nodes = {one.name: one for one in records if isinstance(one, model.Node)}
-    there = [one for one in records if isinstance(one, model.Pod)]
+    nodes = {record.name: record for record in records if isinstance(record, model.Node)}
+    there = [record for record in records if isinstance(record, model.Pod)]
     plain = {name for name, node in nodes.items() if fits(pod, node, nodes, there)}
     assert allowed(InterPodAffinity(), pod, view(*records)) == plain

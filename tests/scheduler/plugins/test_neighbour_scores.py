@@ -14,8 +14,8 @@ TERM = PodTerm(builders.ZONE, WEB)
 NODES = [builders.node("a1", zone="a"), builders.node("b1", zone="b"), builders.node("c1", zone="c")]
 
 
-def web(name: str, node: str, said: Constraints | None = None) -> model.Pod:
-    return builders.pod(name, node=node, labels={"app": "web"}, constraints=said)
+def web(name: str, node: str, constraints: Constraints | None = None) -> model.Pod:
+    return builders.pod(name, node=node, labels={"app": "web"}, constraints=constraints)
 
 
 NEAR, APART = (
@@ -26,7 +26,7 @@ HARD = Constraints(affinity=(TERM,))
 
 
 @pytest.mark.parametrize(
-    ("said", "there", "expected"),
+    ("constraints", "there", "expected"),
     [
         pytest.param(NEAR, [web("p", "a1")], {"a1": 100, "b1": 0, "c1": 0}, id="near"),
         pytest.param(NEAR, [web("p", "a1"), web("q", "a1"), web("r", "b1")], {"a1": 100, "b1": 50, "c1": 0}, id="more"),
@@ -41,9 +41,9 @@ HARD = Constraints(affinity=(TERM,))
     ],
 )
 def test_preferred_pod_affinity(
-    said: Constraints | None, there: list[model.Pod], expected: dict[str, int] | None
+    constraints: Constraints | None, there: list[model.Pod], expected: dict[str, int] | None
 ) -> None:
-    assert scores(PreferredPodAffinity(), web("new", "", said), view(*NODES, *there)) == expected
+    assert scores(PreferredPodAffinity(), web("new", "", constraints), view(*NODES, *there)) == expected
 
 
 def softly(key: str = builders.ZONE, skew: int = 1) -> Constraints:
@@ -51,7 +51,7 @@ def softly(key: str = builders.ZONE, skew: int = 1) -> Constraints:
 
 
 @pytest.mark.parametrize(
-    ("said", "there", "expected"),
+    ("constraints", "there", "expected"),
     [
         # Weight of three domains: ln 5 = 1.609; two pods 3.219 -> 3, one pod 1.609 -> 2; 100 * (3 + 0 - s) // 3.
         pytest.param(
@@ -68,14 +68,14 @@ def softly(key: str = builders.ZONE, skew: int = 1) -> Constraints:
         pytest.param(softly(builders.HOSTNAME), [web("p", "a1")], {"a1": 0, "b1": 100, "c1": 100}, id="by-host"),
     ],
 )
-def test_soft_spread(said: Constraints, there: list[model.Pod], expected: dict[str, int]) -> None:
-    assert scores(SoftTopologySpread(), web("new", "", said), view(*NODES, *there)) == expected
+def test_soft_spread(constraints: Constraints, there: list[model.Pod], expected: dict[str, int]) -> None:
+    assert scores(SoftTopologySpread(), web("new", "", constraints), view(*NODES, *there)) == expected
 
 
 def test_a_node_without_the_label_comes_last() -> None:
     homeless = builders.node("x1", zone=None)
-    found = scores(SoftTopologySpread(), web("new", "", softly()), view(*NODES, homeless, web("p", "a1")))
-    assert found == {"a1": 0, "b1": 100, "c1": 100, "x1": 0}
+    result = scores(SoftTopologySpread(), web("new", "", softly()), view(*NODES, homeless, web("p", "a1")))
+    assert result == {"a1": 0, "b1": 100, "c1": 100, "x1": 0}
 
 
 def test_only_domains_of_nodes_that_fit_are_weighed() -> None:

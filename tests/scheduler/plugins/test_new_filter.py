@@ -48,10 +48,10 @@ NEW = builders.pod("new", priority=5)
 
 
 def test_its_message_tells_why_no_node_fits() -> None:
-    found = decide(NEW, view(*NODES, *NOISE), WITH_QUIET)
-    assert isinstance(found, Unschedulable)
-    assert diagnose(found).text() == "0/2 nodes are available: 2 node(s) were noisy."
-    assert diagnose(found).refused_by == {"Quiet"}
+    decision = decide(NEW, view(*NODES, *NOISE), WITH_QUIET)
+    assert isinstance(decision, Unschedulable)
+    assert diagnose(decision).text() == "0/2 nodes are available: 2 node(s) were noisy."
+    assert diagnose(decision).refused_by == {"Quiet"}
 
 
 def test_without_a_message_its_name_and_reason_tell() -> None:
@@ -59,21 +59,21 @@ def test_without_a_message_its_name_and_reason_tell() -> None:
         name = "Unspoken"
         messages: ClassVar[Mapping[Reason, str]] = {}
 
-    found = decide(NEW, view(*NODES, *NOISE), replace(PROFILE, filters=(Unspoken(),)))
-    assert isinstance(found, Unschedulable)
-    assert diagnose(found).counts == {"node(s) were rejected by Unspoken: RejectedByPlugin": 2}
+    decision = decide(NEW, view(*NODES, *NOISE), replace(PROFILE, filters=(Unspoken(),)))
+    assert isinstance(decision, Unschedulable)
+    assert diagnose(decision).counts == {"node(s) were rejected by Unspoken: RejectedByPlugin": 2}
 
 
 def test_its_hint_wakes_the_pod_and_nothing_else_does() -> None:
-    found = decide(NEW, view(*NODES, *NOISE), WITH_QUIET)
-    assert isinstance(found, Unschedulable)
-    hints, namespace = diagnose(found).hints, Namespace("default", "uid", 1, ())
+    decision = decide(NEW, view(*NODES, *NOISE), WITH_QUIET)
+    assert isinstance(decision, Unschedulable)
+    hints, namespace = diagnose(decision).hints, Namespace("default", "uid", 1, ())
     assert may_help(NEW, hints, ClusterEvent(None, namespace))
     assert not may_help(NEW, hints, ClusterEvent(namespace, None))
     assert not may_help(NEW, hints, ClusterEvent(NOISE[0], None))
 
 
 def test_preemption_makes_room_for_it() -> None:
-    found = preempt(NEW, view(*NODES, *NOISE), profile=WITH_QUIET)
-    assert isinstance(found, Preemption)
-    assert [pod.name for pod in found.victims] == [f"noise-{found.node}"]
+    result = preempt(NEW, view(*NODES, *NOISE), profile=WITH_QUIET)
+    assert isinstance(result, Preemption)
+    assert [pod.name for pod in result.victims] == [f"noise-{result.node}"]

@@ -95,7 +95,7 @@ def test_what_the_profile_asks_of_nodes_holds_for_every_pod() -> None:
 @pytest.mark.parametrize(
     "plugin",
     [TaintToleration(), NodeAffinity(), EnforcedNodeAffinity(Thresholds(added_affinity=AddedAffinity(required=SSD)))],
-    ids=lambda one: one.name,
+    ids=lambda record: record.name,
 )
 def test_the_sets_agree_with_the_reasons(plugin: Filter, nodes: list[model.Node], pod: model.Pod) -> None:
     allowed(plugin, pod, view(*nodes))

@@ -34,8 +34,8 @@ def promise(claim: str, until: timedelta = timedelta(minutes=5)) -> dict[str, st
 
 
 def reserved(volume: str) -> model.Claim:
-    said = Annotations().for_claim(ClaimReservation(volume, builders.EPOCH, LATER, "a"))
-    return builders.claim("data", annotations={key: value for key, value in said.items() if value is not None})
+    annotations = Annotations().for_claim(ClaimReservation(volume, builders.EPOCH, LATER, "a"))
+    return builders.claim("data", annotations={key: value for key, value in annotations.items() if value is not None})
 
 
 UNHEALTHY = {Annotations().health: "Inaccessible"}
@@ -134,35 +134,38 @@ MADE = builders.storage_class("made", provisioner=DRIVER)
 HELD = builders.claim(volume_name="pv", phase="Bound", annotations={model.BIND_COMPLETED: "yes"})
 
 
-def told(name: str, status: str = "StorageUnreachable", volume_mode: str = "") -> model.CSINode:
+def cut(name: str, status: str = "StorageUnreachable", volume_mode: str = "") -> model.CSINode:
     return builders.csi_node(name, reports=[StorageCondition(DRIVER, status, "Net", volume_mode=volume_mode)])
 
 
 @pytest.mark.parametrize(
     ("records", "on_a", "on_b"),
     [
-        pytest.param([builders.claim(), builders.volume(), told("a1")], True, False, id="a-free-volume"),
-        pytest.param([HELD, builders.volume("pv", claim="default/data"), told("a1")], True, False, id="a-bound-volume"),
+        pytest.param([builders.claim(), builders.volume(), cut("a1")], True, False, id="a-free-volume"),
+        pytest.param([HELD, builders.volume("pv", claim="default/data"), cut("a1")], True, False, id="a-bound-volume"),
         pytest.param(
-            [HELD, builders.volume("pv", claim="default/data", driver=OTHER), told("a1")],
+            [HELD, builders.volume("pv", claim="default/data", driver=OTHER), cut("a1")],
             False,
             False,
             id="a-bound-volume-of-another-driver",
         ),
         pytest.param(
-            [HELD, builders.volume("pv", claim="default/data"), told("a1"), told("b1")], True, True, id="every-node"
+            [HELD, builders.volume("pv", claim="default/data"), cut("a1"), cut("b1")],
+            True,
+            True,
+            id="every-node",
         ),
-        pytest.param([MADE, builders.claim(storage_class="made"), told("b1")], False, True, id="a-volume-to-be-made"),
-        pytest.param([builders.claim(), builders.volume(), told("a1", "StorageDegraded")], False, False, id="degraded"),
+        pytest.param([MADE, builders.claim(storage_class="made"), cut("b1")], False, True, id="a-volume-to-be-made"),
+        pytest.param([builders.claim(), builders.volume(), cut("a1", "StorageDegraded")], False, False, id="degraded"),
         pytest.param(
-            [builders.claim(), builders.volume(), told("a1", volume_mode="Block")], False, False, id="one-mode-only"
+            [builders.claim(), builders.volume(), cut("a1", volume_mode="Block")], False, False, id="one-mode-only"
         ),
         pytest.param(
             [
                 builders.claim(),
                 builders.volume("pv-a", size="5Gi"),
                 builders.volume("pv-b", size="20Gi", driver=OTHER),
-                told("a1"),
+                cut("a1"),
             ],
             False,
             False,
@@ -171,23 +174,23 @@ def told(name: str, status: str = "StorageUnreachable", volume_mode: str = "") -
     ],
 )
 def test_a_node_that_is_cut_off_from_its_storage(records: list[model.Record], on_a: bool, on_b: bool) -> None:
-    found = reasons(VolumeHealth(), POD, view(*NODES, *records))
-    assert found == {name: Reason.STORAGE_UNREACHABLE if cut else None for name, cut in (("a1", on_a), ("b1", on_b))}
+    result = reasons(VolumeHealth(), POD, view(*NODES, *records))
+    assert result == {name: Reason.STORAGE_UNREACHABLE if cut else None for name, cut in (("a1", on_a), ("b1", on_b))}
 
 
 def test_one_claim_is_bound_and_cut_off_and_one_is_open() -> None:
     records: list[model.Record] = [HELD, builders.volume("pv", claim="default/data"), builders.claim("more")]
-    records += [builders.volume("free", driver=OTHER), told("a1")]
+    records += [builders.volume("free", driver=OTHER), cut("a1")]
     pod = builders.pod("new", claims=["data", "more"])
     assert reasons(VolumeHealth(), pod, view(*NODES, *records)) == {"a1": Reason.STORAGE_UNREACHABLE, "b1": None}
 
 
 def test_the_whole_decision_passes_over_a_node_that_is_cut_off() -> None:
-    cluster = view(*NODES, builders.claim(), builders.volume(), told("a1"))
-    found = decide(POD, cluster, PROFILE)
-    assert isinstance(found, ScheduleResult)
-    assert found.node == "b1"
-    everywhere = decide(POD, view(*NODES, builders.claim(), builders.volume(), told("a1"), told("b1")), PROFILE)
+    cluster = view(*NODES, builders.claim(), builders.volume(), cut("a1"))
+    decision = decide(POD, cluster, PROFILE)
+    assert isinstance(decision, ScheduleResult)
+    assert decision.node == "b1"
+    everywhere = decide(POD, view(*NODES, builders.claim(), builders.volume(), cut("a1"), cut("b1")), PROFILE)
     assert isinstance(everywhere, Unschedulable)
     assert "Inaccessible: Net (status.storageHealth of CSINode a1)" in str(next(everywhere.rejections()))
 

@@ -16,10 +16,10 @@ def test_the_zone_of_the_reservation() -> None:
 
 
 def test_a_local_reservation_is_for_its_nodes_alone() -> None:
-    said = Annotations().for_claim(
+    annotations = Annotations().for_claim(
         ClaimReservation("pv-1", builders.EPOCH, builders.EPOCH.replace(year=2027), "a", ("a2",))
     )
-    claim = builders.claim(annotations={key: value for key, value in said.items() if value is not None})
+    claim = builders.claim(annotations={key: value for key, value in annotations.items() if value is not None})
     assert scores(ReservedZone(), POD, view(*NODES, CLASS, claim)) == {"a1": 0, "a2": 100, "b1": 0}
 
 

@@ -65,51 +65,55 @@ def test_pods_that_are_going_do_not_count_and_other_namespaces_neither() -> None
 
 def test_the_reasons() -> None:
     pod = builders.pod("new", labels={"app": "web"}, constraints=Constraints(spread=(spread(),)))
-    found = reasons(PodTopologySpread(), pod, view(*NODES, *webs(a1=1)))
-    assert found == {"a1": Reason.TOPOLOGY_SPREAD, "b1": None, "x1": Reason.TOPOLOGY_LABEL_MISSING}
+    result = reasons(PodTopologySpread(), pod, view(*NODES, *webs(a1=1)))
+    assert result == {"a1": Reason.TOPOLOGY_SPREAD, "b1": None, "x1": Reason.TOPOLOGY_LABEL_MISSING}
 
 
-def selects(one: SpreadConstraint, pod: model.Pod, other: model.Pod) -> bool:
-    if one.selector is None or not matches_labels(one.selector, other.labels):
+def selects(constraint: SpreadConstraint, pod: model.Pod, other: model.Pod) -> bool:
+    if constraint.selector is None or not matches_labels(constraint.selector, other.labels):
         return False
     own, theirs = dict(pod.labels), dict(other.labels)
-    return all(own[key] == theirs.get(key) for key in one.match_label_keys if key in own)
+    return all(own[key] == theirs.get(key) for key in constraint.match_label_keys if key in own)
 
 
-def takes_part(one: SpreadConstraint, pod: model.Pod, node: model.Node) -> bool:
+def takes_part(constraint: SpreadConstraint, pod: model.Pod, node: model.Node) -> bool:
     labels = dict(node.labels)
-    if one.node_affinity_policy == "Honor":
+    if constraint.node_affinity_policy == "Honor":
         chosen = all(labels.get(key) == value for key, value in pod.node_selector)
         if not chosen or not pod_node_affinity_matches(pod.node_affinity, labels, node.name):
             return False
-    honored = one.node_taints_policy == "Honor"
+    honored = constraint.node_taints_policy == "Honor"
     return not honored or untolerated_taint(effective_taints(node), pod.tolerations) is None
 
 
 def fits(pod: model.Pod, node: model.Node, nodes: list[model.Node], there: list[model.Pod]) -> bool:
     """As filtering.go puts it, pod by pod."""
     hard = [
-        one for one in (pod.constraints.spread if pod.constraints else ()) if one.when_unsatisfiable == DO_NOT_SCHEDULE
+        constraint
+        for constraint in (pod.constraints.spread if pod.constraints else ())
+        if constraint.when_unsatisfiable == DO_NOT_SCHEDULE
     ]
-    labels = {one.name: dict(one.labels) for one in nodes}
-    counting = [one for one in nodes if all(each.topology_key in labels[one.name] for each in hard)]
-    for one in hard:
-        key = one.topology_key
+    labels = {node.name: dict(node.labels) for node in nodes}
+    counting = [node for node in nodes if all(each.topology_key in labels[node.name] for each in hard)]
+    for constraint in hard:
+        key = constraint.topology_key
         if key not in labels[node.name]:
             return False
-        counts = {labels[each.name][key]: 0 for each in counting if takes_part(one, pod, each)}
-        empty = one.selector == LabelSelector() and not any(name in dict(pod.labels) for name in one.match_label_keys)
+        counts = {labels[each.name][key]: 0 for each in counting if takes_part(constraint, pod, each)}
+        empty = constraint.selector == LabelSelector() and not any(
+            name in dict(pod.labels) for name in constraint.match_label_keys
+        )
         for each in counting:
-            if takes_part(one, pod, each) and not empty:
+            if takes_part(constraint, pod, each) and not empty:
                 counts[labels[each.name][key]] += sum(
                     other.node_name == each.name
                     and other.namespace == pod.namespace
                     and not other.deleting
-                    and selects(one, pod, other)
+                    and selects(constraint, pod, other)
                     for other in there
                 )
-        fewest = min(counts.values(), default=0) if len(counts) >= one.min_domains else 0
-        if counts.get(labels[node.name][key], 0) + selects(one, pod, pod) - fewest > one.max_skew:
+        fewest = min(counts.values(), default=0) if len(counts) >= constraint.min_domains else 0
+        if counts.get(labels[node.name][key], 0) + selects(constraint, pod, pod) - fewest > constraint.max_skew:
             return False
     return True
 
@@ -119,7 +123,7 @@ def fits(pod: model.Pod, node: model.Node, nodes: list[model.Node], there: list[
 def test_counting_by_domains_comes_to_the_same_as_asking_every_pod(
     records: list[model.Node | model.Pod], pod: model.Pod
 ) -> None:
-    nodes = [one for one in records if isinstance(one, model.Node)]
-    there = [one for one in records if isinstance(one, model.Pod)]
+    nodes = [record for record in records if isinstance(record, model.Node)]
+    there = [record for record in records if isinstance(record, model.Pod)]
     plain = {node.name for node in nodes if fits(pod, node, nodes, there)}
     assert allowed(PodTopologySpread(), pod, view(*records)) == plain

@@ -28,9 +28,9 @@ def budget(allowed: int, name: str = "web") -> DisruptionBudget:
 )
 def test_pods_beyond_the_budgets(budgets: list[DisruptionBudget], beyond: list[str]) -> None:
     pods = [builders.pod(name, labels=WEB) for name in "abc"]
-    found = Budgets(budgets)
-    assert [pod.name for pod in found.beyond(pods)] == beyond
-    assert [pod.name for pod in pods if found.never(pod)] == (beyond if len(beyond) == 3 else [])
+    limits = Budgets(budgets)
+    assert [pod.name for pod in limits.beyond(pods)] == beyond
+    assert [pod.name for pod in pods if limits.never(pod)] == (beyond if len(beyond) == 3 else [])
 
 
 def test_a_pod_that_is_being_deleted_uses_up_nothing() -> None:

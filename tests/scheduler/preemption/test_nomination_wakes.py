@@ -21,7 +21,7 @@ from scheduler.cycle.cycle import Unschedulable
 from scheduler.framework.plugin import ScheduleResult
 from scheduler.preemption.budgets import Budgets
 from scheduler.preemption.preemption import Preemption
-from scheduler.standalone.pod_status import Said
+from scheduler.standalone.pod_status import SchedulingStatus
 from tests import builders
 from tests.fake_clock import settle
 from tests.scheduler.standing import NAME, Desk, Status, pod
@@ -86,10 +86,10 @@ class Truth(Status):
         self.change(here.key, replace(here, node_name=placement.node, nominated_node=""))
         return None
 
-    def say(self, pod: Pod, said: Said) -> bool:
-        if said.nominated is not None:
-            self.late.append((pod, said.nominated))
-        return super().say(pod, said)
+    def queue(self, pod: Pod, status: SchedulingStatus) -> bool:
+        if status.nominated is not None:
+            self.late.append((pod, status.nominated))
+        return super().queue(pod, status)
 
     def nominate(self, pod: Pod, node: str) -> None:
         self.late.append((pod, node))
@@ -191,8 +191,8 @@ class Story:
         assert truth.evicted_waiting == []
         profile = desk.configuration.current.profiles[NAME]
         for key in sorted(waiting):
-            found = desk.room.decide(truth.pods[key], view, profile, desk.decider)
-            assert isinstance(found, Unschedulable), f"{key} sleeps, and would fit {found.node}"
+            decision = desk.room.decide(truth.pods[key], view, profile, desk.decider)
+            assert isinstance(decision, Unschedulable), f"{key} sleeps, and would fit {decision.node}"
         assert [pod.key for pod in truth.pods.values() if pod.nominated_node] == []
 
 
@@ -214,10 +214,10 @@ STEPS = (
 @given(steps=st.lists(st.tuples(st.sampled_from(STEPS), st.integers(0, 23)), max_size=60))
 @example(steps=STALE_NOMINATION)
 def test_in_whatever_order_the_watches_tell_nobody_is_left_asleep(steps: Sequence[tuple[str, int]]) -> None:
-    asyncio.run(_told(steps))
+    asyncio.run(_play(steps))
 
 
-async def _told(steps: Sequence[tuple[str, int]]) -> None:
+async def _play(steps: Sequence[tuple[str, int]]) -> None:
     story = Story()
     async with story.desk.running():
         for name, number in steps:

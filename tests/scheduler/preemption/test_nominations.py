@@ -20,18 +20,18 @@ def pod(name: str, priority: int, cpu: str = "4") -> model.Pod:
 
 
 def test_keeps_the_last_nomination_of_each_pod() -> None:
-    found = Nominations()
+    nominations = Nominations()
     first, second = pod("first", 1), pod("second", 2)
-    found.put(first, "n1")
-    found.put(second, "n1")
-    assert found.by_node() == {"n1": [first, second]}
-    found.put(first, "n2")
-    assert (found.of(first.key), found.of(second.key)) == ("n2", "n1")
-    found.put(first, "")
-    found.remove(second.key)
-    found.remove("default/unknown")
-    assert found.by_node() == {}
-    assert found.of(first.key) == ""
+    nominations.put(first, "n1")
+    nominations.put(second, "n1")
+    assert nominations.by_node() == {"n1": [first, second]}
+    nominations.put(first, "n2")
+    assert (nominations.of(first.key), nominations.of(second.key)) == ("n2", "n1")
+    nominations.put(first, "")
+    nominations.remove(second.key)
+    nominations.remove("default/unknown")
+    assert nominations.by_node() == {}
+    assert nominations.of(first.key) == ""
 
 
 def test_a_node_is_kept_from_pods_that_are_not_better() -> None:
@@ -50,9 +50,9 @@ def test_a_better_pod_takes_the_nomination_away() -> None:
 
 def test_the_nominated_node_is_tried_by_itself() -> None:
     cluster, waiting = view(NODE, builders.node("n2")), pod("waiting", 5)
-    found = on_nominated(waiting, "n1", cluster, PROFILE)
-    assert isinstance(found, ScheduleResult)
-    assert found.node == "n1"
+    decision = on_nominated(waiting, "n1", cluster, PROFILE)
+    assert isinstance(decision, ScheduleResult)
+    assert decision.node == "n1"
     assert on_nominated(waiting, "n1", cluster.with_pod(pod("other", 5), "n1"), PROFILE) is None
     assert on_nominated(waiting, "unknown", cluster, PROFILE) is None
 

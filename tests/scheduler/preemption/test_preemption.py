@@ -65,9 +65,9 @@ def on(node: str, *pods: tuple[int, str, float]) -> list[model.Pod]:
     ],
 )
 def test_criteria(first: list[tuple[int, str, float]], second: list[tuple[int, str, float]], node: str) -> None:
-    found = preempt(NEW, view(FIRST, SECOND, *on("n1", *first), *on("n2", *second)))
-    assert isinstance(found, Preemption)
-    assert found.node == node
+    result = preempt(NEW, view(FIRST, SECOND, *on("n1", *first), *on("n2", *second)))
+    assert isinstance(result, Preemption)
+    assert result.node == node
 
 
 def test_a_node_whose_budget_would_be_exceeded_is_not_chosen_however_cheap() -> None:
@@ -100,16 +100,16 @@ NOMINATED = builders.pod("new", priority=10, requests={"cpu": "4"}, nominated_no
     ],
 )
 def test_a_pod_waits_for_its_victims(pod: model.Pod, there: Sequence[model.Pod], node: str | None) -> None:
-    found = preempt(pod, view(FIRST, SECOND, *there, *on("n2", (0, "4", 1))))
-    assert found == NoPreemption(WAITING, waits=True) if node is None else isinstance(found, Preemption)
-    assert node is None or (isinstance(found, Preemption) and found.node == node)
+    result = preempt(pod, view(FIRST, SECOND, *there, *on("n2", (0, "4", 1))))
+    assert result == NoPreemption(WAITING, waits=True) if node is None else isinstance(result, Preemption)
+    assert node is None or (isinstance(result, Preemption) and result.node == node)
 
 
 def test_a_node_that_became_impossible_is_waited_for_no_longer() -> None:
     cordoned = builders.node("n1", unschedulable=True)
-    found = preempt(NOMINATED, view(cordoned, SECOND, evicted(), *on("n2", (0, "4", 1))))
-    assert isinstance(found, Preemption)
-    assert found.node == "n2"
+    result = preempt(NOMINATED, view(cordoned, SECOND, evicted(), *on("n2", (0, "4", 1))))
+    assert isinstance(result, Preemption)
+    assert result.node == "n2"
 
 
 def test_waits_for_evictions_that_no_watch_has_shown_yet() -> None:
@@ -160,9 +160,9 @@ _STRANGE = Rejection(Reason.NODE_SELECTOR_MISMATCH, "n1", "a node that is allowe
 def test_a_node_that_another_filter_refuses_anyhow_is_not_cleared(plugin: Filter, text: str) -> None:
     profile = replace(PROFILE, filters=(*PROFILE.filters, plugin))
     cheap, dear = on("n1", (1, "4", 1)), on("n2", (9, "4", 1))
-    found = preempt(NEW, view(FIRST, SECOND, *cheap, *dear), profile=profile)
-    assert isinstance(found, Preemption)
-    assert found.node == "n2"
+    result = preempt(NEW, view(FIRST, SECOND, *cheap, *dear), profile=profile)
+    assert isinstance(result, Preemption)
+    assert result.node == "n2"
     nobody = preempt(NEW, view(FIRST, *cheap), profile=profile)
     assert nobody == NoPreemption(f"preemption: 0/1 nodes are available: 1 {text}.")
 
@@ -184,8 +184,8 @@ def test_nobody_is_evicted_for_nothing_by_a_filter_that_says_nothing_of_preempti
     """It allows the node only as long as the victim is there."""
     profile = replace(PROFILE, filters=(*PROFILE.filters, Companion(near=True)))
     web = builders.pod("web", node="n1", priority=1, requests={"cpu": "4"}, labels={"app": "web"})
-    found = preempt(NEW, view(FIRST, web), profile=profile)
-    assert found == NoPreemption(f"preemption: 0/1 nodes are available: 1 {NOT_ENOUGH}.")
+    result = preempt(NEW, view(FIRST, web), profile=profile)
+    assert result == NoPreemption(f"preemption: 0/1 nodes are available: 1 {NOT_ENOUGH}.")
 
 
 def test_pods_are_evicted_for_a_filter_that_says_nothing_of_preemption() -> None:
@@ -193,19 +193,19 @@ def test_pods_are_evicted_for_a_filter_that_says_nothing_of_preemption() -> None
     web = builders.pod("web", node="n1", priority=1, requests={"cpu": "1"}, labels={"app": "web"})
     other = builders.pod("other", node="n1", priority=0, requests={"cpu": "1"})
     small = builders.pod("new", priority=10, requests={"cpu": "1"})
-    found = preempt(small, view(FIRST, web, other), profile=profile)
-    assert isinstance(found, Preemption)
-    assert [victim.name for victim in found.victims] == ["web"]
+    result = preempt(small, view(FIRST, web, other), profile=profile)
+    assert isinstance(result, Preemption)
+    assert [victim.name for victim in result.victims] == ["web"]
 
 
 def test_a_filter_that_the_profile_leaves_out_is_not_asked_about_nominated_pods() -> None:
-    profile = replace(PROFILE, filters=tuple(one for one in PROFILE.filters if one.name != "InterPodAffinity"))
+    profile = replace(PROFILE, filters=tuple(plugin for plugin in PROFILE.filters if plugin.name != "InterPodAffinity"))
     web = LabelSelector((("app", "web"),))
     apart = Constraints(anti_affinity=(PodTerm(builders.HOSTNAME, web),))
     new = builders.pod("new", priority=10, requests={"cpu": "2"}, labels={"app": "web"})
     better = builders.pod("better", priority=10, requests={"cpu": "2"}, constraints=apart)
-    found = preempt(new, view(FIRST, *on("n1", (1, "4", 1))), nominated={"n1": [better]}, profile=profile)
-    assert isinstance(found, Preemption)
+    result = preempt(new, view(FIRST, *on("n1", (1, "4", 1))), nominated={"n1": [better]}, profile=profile)
+    assert isinstance(result, Preemption)
 
 
 def test_no_nodes_no_words() -> None:
@@ -221,6 +221,6 @@ def test_pods_begin_their_search_at_different_nodes() -> None:
     nodes = [builders.node(f"n{number:03}", allocatable={"cpu": "4"}) for number in range(300)]
     cluster = view(*nodes, *(pod for node in nodes for pod in on(node.name, (1, "4", 1))))
     pods = [builders.pod(f"new-{number}", priority=10, requests={"cpu": "4"}) for number in range(8)]
-    found = [preempt(pod, cluster) for pod in pods]
-    assert len({one.node for one in found if isinstance(one, Preemption)}) > 4
-    assert found == [preempt(pod, cluster) for pod in pods]
+    results = [preempt(pod, cluster) for pod in pods]
+    assert len({result.node for result in results if isinstance(result, Preemption)}) > 4
+    assert results == [preempt(pod, cluster) for pod in pods]

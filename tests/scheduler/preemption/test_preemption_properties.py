@@ -75,16 +75,18 @@ def without(cluster: ClusterView, node: str, *gone: model.Pod) -> ClusterView:
 
 
 @given(placed(), pods("new"), budgets)
-def test_victims(there: list[model.Pod], new: model.Pod, found: list[DisruptionBudget]) -> None:
+def test_victims(there: list[model.Pod], new: model.Pod, budgets: list[DisruptionBudget]) -> None:
     cluster = view(*NODES, *there)
     decision = decide(new, cluster, PROFILE)
     if not isinstance(decision, Unschedulable):
         return
-    answer = Preemptor().preempt(decision, PROFILE, Budgets(found), {})
+    answer = Preemptor().preempt(decision, PROFILE, Budgets(budgets), {})
     if isinstance(answer, NoPreemption):
         for state in cluster.nodes:
             free = [
-                pod for pod in state.pods if pod.priority < new.priority and (pod.deleting or not _covered(pod, found))
+                pod
+                for pod in state.pods
+                if pod.priority < new.priority and (pod.deleting or not _covered(pod, budgets))
             ]
             assert not fits(new, without(cluster, state.name, *free), state.name)
         return
@@ -94,24 +96,24 @@ def test_victims(there: list[model.Pod], new: model.Pod, found: list[DisruptionB
     assert fits(new, left, answer.node)
     for victim in answer.victims:
         assert not fits(new, left.with_pod(victim, answer.node), answer.node), f"{victim.name} could have stayed"
-    for budget in found:
+    for budget in budgets:
         assert sum(budget.covers(victim) and not victim.deleting for victim in answer.victims) <= budget.allowed
-    assert all(victim.deleting or len(_covered(victim, found)) < 2 for victim in answer.victims)
+    assert all(victim.deleting or len(_covered(victim, budgets)) < 2 for victim in answer.victims)
 
 
-def _covered(pod: model.Pod, found: list[DisruptionBudget]) -> list[DisruptionBudget]:
-    return [budget for budget in found if budget.covers(pod)]
+def _covered(pod: model.Pod, budgets: list[DisruptionBudget]) -> list[DisruptionBudget]:
+    return [budget for budget in budgets if budget.covers(pod)]
 
 
 @given(placed(), pods("new"), budgets)
 def test_what_is_left_out_because_the_pod_does_not_say_it_would_say_nothing(
-    there: list[model.Pod], new: model.Pod, found: list[DisruptionBudget]
+    there: list[model.Pod], new: model.Pod, budgets: list[DisruptionBudget]
 ) -> None:
     cluster = view(*NODES, *there)
     question = question_of(judge(new, cluster, PROFILE), cluster, PROFILE)
     for state in cluster.nodes:
-        quick = victims_on(Trial.on(question, state), Budgets(found), (), NOW)
-        thorough = victims_on(Trial.on(question.with_nominated(), state), Budgets(found), (), NOW)
+        quick = victims_on(Trial.on(question, state), Budgets(budgets), (), NOW)
+        thorough = victims_on(Trial.on(question.with_nominated(), state), Budgets(budgets), (), NOW)
         assert quick == thorough
 
 
@@ -128,7 +130,7 @@ SILENT = replace(PROFILE, filters=tuple(map(silent, PROFILE.filters)))
 
 @given(placed(), pods("new"), pods("nominated"), budgets)
 def test_filters_that_say_nothing_of_preemption_choose_the_same_victims(
-    there: list[model.Pod], new: model.Pod, nominated: model.Pod, found: list[DisruptionBudget]
+    there: list[model.Pod], new: model.Pod, nominated: model.Pod, budgets: list[DisruptionBudget]
 ) -> None:
     cluster = view(*NODES, *there)
     decision, silently = decide(new, cluster, PROFILE), decide(new, cluster, SILENT)
@@ -136,7 +138,7 @@ def test_filters_that_say_nothing_of_preemption_choose_the_same_victims(
         assert decision == silently
         return
     for kept in ({}, {"n1": [nominated]}):
-        answer = Preemptor().preempt(decision, PROFILE, Budgets(found), kept)
-        other = Preemptor().preempt(silently, SILENT, Budgets(found), kept)
+        answer = Preemptor().preempt(decision, PROFILE, Budgets(budgets), kept)
+        other = Preemptor().preempt(silently, SILENT, Budgets(budgets), kept)
         assert type(answer) is type(other)
         assert isinstance(answer, NoPreemption) or answer == other

@@ -28,8 +28,8 @@ def wanting(cpu: str = "2", **more: object) -> model.Pod:
     return builders.pod("new", priority=10, requests={"cpu": cpu}, **more)  # type: ignore[arg-type]
 
 
-def none(*told: str, nodes: int = 1) -> str:
-    return f"preemption: 0/{nodes} nodes are available: {', '.join(told)}."
+def none(*reasons: str, nodes: int = 1) -> str:
+    return f"preemption: 0/{nodes} nodes are available: {', '.join(reasons)}."
 
 
 def bound(name: str, **more: object) -> model.Claim:
@@ -151,10 +151,10 @@ def test_a_pod_may_count_on_the_neighbourhood_of_one_that_stays() -> None:
 def test_a_budget_counts_for_all_victims_together() -> None:
     web = {"app": "web"}
     pods = [on("a", 1, labels=web), on("b", 2, labels=web), on("c", 3), on("d", 4)]
-    one = builders.budget(labels=web, allowed=1)
-    assert chosen(wanting("4"), NODE, *pods, budgets=[one]) == ("n1", ["c", "b"])
+    budget = builders.budget(labels=web, allowed=1)
+    assert chosen(wanting("4"), NODE, *pods, budgets=[budget]) == ("n1", ["c", "b"])
     others = [on("c", 10), on("d", 10)]
-    assert chosen(wanting("4"), NODE, *pods[:2], *others, budgets=[one]) == none(f"1 {PROTECTED}")
+    assert chosen(wanting("4"), NODE, *pods[:2], *others, budgets=[budget]) == none(f"1 {PROTECTED}")
 
 
 def test_room_that_is_being_made_for_a_better_pod_is_not_taken() -> None:

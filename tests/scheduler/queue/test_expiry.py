@@ -20,8 +20,8 @@ def held(name: str, seconds: int, claim: str = "other") -> model.Volume:
 
 
 def promised(seconds: int) -> model.Claim:
-    said = Annotations().for_claim(ClaimReservation("pv-1", NOW, at(seconds)))
-    return builders.claim(annotations={key: value for key, value in said.items() if value is not None})
+    annotations = Annotations().for_claim(ClaimReservation("pv-1", NOW, at(seconds)))
+    return builders.claim(annotations={key: value for key, value in annotations.items() if value is not None})
 
 
 def at(seconds: int) -> datetime:

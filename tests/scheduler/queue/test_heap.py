@@ -41,8 +41,8 @@ def test_it_is_as_a_sorted_list_however_often_ranks_change() -> None:
 
 
 def drained(heap: Heap[int, str]) -> list[str]:
-    found = []
+    order = []
     while (first := heap.first()) is not None:
-        found.append(first[1])
+        order.append(first[1])
         heap.discard(first[1])
-    return found
+    return order

@@ -17,7 +17,7 @@ from scheduler.plugins.registry import default_profile
 from scheduler.queue.hints import may_help
 from scheduler.queue.requeue import Changes, forgotten, wanted_by
 from tests import builders
-from tests.scheduler.worlds import VARIANTS, WAITING, Told, World
+from tests.scheduler.worlds import VARIANTS, WAITING, WatchedStore, World
 
 PLAIN = model.Namespace("team", "uid", 1, (("kubernetes.io/metadata.name", "team"),))
 BUDGET = DisruptionBudget("default", "web", "uid", 1, LabelSelector(), 1)
@@ -37,16 +37,16 @@ steps = st.sampled_from([(slot, record) for slot, variants in VARIANTS.items() f
 
 def woken_and_fitting(pod: Pod, world: World, happening: list[tuple[str, Record | None]]) -> tuple[bool, bool]:
     """Whether one of the steps would wake the pod that was refused before them; and whether it fits after them."""
-    cluster = Told(world)
+    cluster = WatchedStore(world)
     refused = decide(pod, cluster.view(), PROFILE)
     if not isinstance(refused, Unschedulable):
         return True, True
     hints, wanted = diagnose(refused).hints, wanted_by(refused)
-    told: list[ClusterEvent] = []
-    with Changes(cluster.store, told.append, Annotations()).following():
+    changes: list[ClusterEvent] = []
+    with Changes(cluster.store, changes.append, Annotations()).following():
         for slot, record in happening:
             cluster.show(slot, record)
-    woken = any(may_help(pod, hints, change, wanted) for change in told)
+    woken = any(may_help(pod, hints, change, wanted) for change in changes)
     return woken, not isinstance(decide(pod, cluster.view(), PROFILE), Unschedulable)
 
 
@@ -59,13 +59,13 @@ def test_whatever_lets_a_refused_pod_in_wakes_it(
     assert woken or not fits
 
 
-def told(before: World, happening: World) -> list[tuple[Record | None, Record | None]]:
+def changes_shown(before: World, happening: World) -> list[tuple[Record | None, Record | None]]:
     """What is told, without versions, when these objects change."""
-    cluster, found = Told(before), list[ClusterEvent]()
-    with Changes(cluster.store, found.append, Annotations()).following():
+    cluster, changes = WatchedStore(before), list[ClusterEvent]()
+    with Changes(cluster.store, changes.append, Annotations()).following():
         for slot, record in happening.items():
             cluster.show(slot, record)
-    return [(_plain(change.old), _plain(change.new)) for change in found]
+    return [(_plain(change.old), _plain(change.new)) for change in changes]
 
 
 def _plain(record: Record | None) -> Record | None:
@@ -96,7 +96,7 @@ BOUND = builders.volume(claim="default/data", phase="Bound")
     ],
 )
 def test_what_cannot_help_anybody_is_not_told(before: Record | None, after: Record | None) -> None:
-    assert told({"it": before}, {"it": after}) == []
+    assert changes_shown({"it": before}, {"it": after}) == []
 
 
 @pytest.mark.parametrize(
@@ -116,16 +116,16 @@ def test_what_cannot_help_anybody_is_not_told(before: Record | None, after: Reco
     ],
 )
 def test_what_may_help_somebody_is_told(before: Record, after: Record | None) -> None:
-    assert told({"it": before}, {"it": after}) == [(before, after)]
+    assert changes_shown({"it": before}, {"it": after}) == [(before, after)]
 
 
 def test_a_pod_that_ends_leaves_its_node() -> None:
-    assert told({"it": POD}, {"it": replace(POD, phase="Succeeded")}) == [(POD, None)]
+    assert changes_shown({"it": POD}, {"it": replace(POD, phase="Succeeded")}) == [(POD, None)]
 
 
 def test_a_pod_made_anew_on_another_node_is_one_that_left_and_one_that_came() -> None:
     anew = builders.pod("p", node="n2", uid="anew")
-    assert told({"it": POD}, {"it": anew}) == [(POD, None), (None, anew)]
+    assert changes_shown({"it": POD}, {"it": anew}) == [(POD, None), (None, anew)]
 
 
 def test_which_drivers_have_less_to_attach() -> None:
@@ -148,15 +148,15 @@ def test_which_drivers_have_less_to_attach() -> None:
 
 
 def drivers(world: World, slot: str, record: Record | None) -> set[str]:
-    cluster, found = Told(world), list[ClusterEvent]()
-    with Changes(cluster.store, found.append, Annotations()).following():
+    cluster, changes = WatchedStore(world), list[ClusterEvent]()
+    with Changes(cluster.store, changes.append, Annotations()).following():
         cluster.show(slot, record)
-    return set().union(*(change.drivers for change in found))
+    return set().union(*(change.drivers for change in changes))
 
 
 def test_a_pod_that_does_not_get_its_node_leaves_it_and_its_volumes_to_others() -> None:
     world: World = {"node": NODE, "class": builders.storage_class(), "volume": VOLUME, "claim": CLAIM}
-    view = Told(world).view()
+    view = WatchedStore(world).view()
     placement = decide(builders.pod(claims=["data"]), view, PROFILE)
     assert isinstance(placement, ScheduleResult)
     pod, volume = forgotten(placement, view.storage.snapshot)
@@ -173,11 +173,11 @@ def test_what_a_refused_pod_waits_for() -> None:
         "more": builders.claim("more", volume_name="pv-1", annotations={"pv.kubernetes.io/bind-completed": "yes"}),
         "volume": BOUND,
     }
-    refused = decide(builders.pod(claims=["data", "more"]), Told(world).view(), PROFILE)
+    refused = decide(builders.pod(claims=["data", "more"]), WatchedStore(world).view(), PROFILE)
     assert isinstance(refused, Unschedulable)
     assert wanted_by(refused) == Wanted(
         frozenset({"fast"}), frozenset({"pv-1"}), frozenset({"maker", "disk.csi.example"})
     )
-    refused = decide(builders.pod(claims=["missing"]), Told(world).view(), PROFILE)
+    refused = decide(builders.pod(claims=["missing"]), WatchedStore(world).view(), PROFILE)
     assert isinstance(refused, Unschedulable)
     assert wanted_by(refused).whole

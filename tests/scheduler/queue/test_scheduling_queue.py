@@ -145,12 +145,14 @@ def test_a_gated_pod_enters_when_its_gates_are_gone() -> None:
 def test_an_invalid_pod_is_told_once_and_again_when_it_changes() -> None:
     waiting = SchedulingQueue(PrioritySort().key)
     wrong = [Toleration("gpu", "Likes")]
-    told = waiting.upsert(builders.pod("web", tolerations=wrong), 0.0)
-    assert told is not None
-    assert "spec.tolerations[0].operator" in told.wanted
+    rejection = waiting.upsert(builders.pod("web", tolerations=wrong), 0.0)
+    assert rejection is not None
+    assert "spec.tolerations[0].operator" in rejection.wanted
     assert where(waiting) == {"invalid": 1}
     assert waiting.upsert(builders.pod("web", resource_version=2, tolerations=wrong), 1.0) is None
-    assert waiting.upsert(builders.pod("web", resource_version=3, tolerations=wrong, labels={"a": "b"}), 1.0) == told
+    assert (
+        waiting.upsert(builders.pod("web", resource_version=3, tolerations=wrong, labels={"a": "b"}), 1.0) == rejection
+    )
     assert waiting.pop(1.0, 1) == []
     assert waiting.upsert(builders.pod("web", resource_version=4), 2.0) is None
     assert names(waiting.pop(2.0, 1)) == ["web"]
@@ -162,9 +164,9 @@ def test_a_change_of_status_wakes_nobody_and_one_of_the_spec_does() -> None:
     status = {"resource_version": 2, "phase": "Pending", "nominated_node": "n1", "evicted": True}
     waiting.upsert(msgspec.structs.replace(builders.pod("web"), **status), 5.0)
     assert where(waiting) == {"unschedulable": 1}
-    found = waiting.get("default/web")
-    assert found is not None
-    assert found.nominated_node == "n1"
+    pod = waiting.get("default/web")
+    assert pod is not None
+    assert pod.nominated_node == "n1"
     waiting.upsert(builders.pod("web", resource_version=3, tolerations=[Toleration(operator="Exists")]), 5.0)
     assert popped(waiting, 5.0).pod.tolerations
 

@@ -18,7 +18,7 @@ from scheduler.queue.requeue import Changes, forgotten, wanted_by
 from scheduler.queue.scheduling_queue import Attempt, SchedulingQueue
 from scheduler.standalone.cache import SchedulerCache
 from tests.builders import EPOCH
-from tests.scheduler.worlds import VARIANTS, WAITING, Told
+from tests.scheduler.worlds import VARIANTS, WAITING, WatchedStore
 
 PROFILE = default_profile("ours")
 HAPPENINGS = [(slot, record) for slot, variants in VARIANTS.items() for record in (*variants, None)]
@@ -29,12 +29,12 @@ class Story:
 
     def __init__(self, chance: Random) -> None:
         self.chance, self.now = chance, 0.0
-        self.told = Told({})
-        self.live = SchedulerCache(self.told.store, PlanSettings())
+        self.watched = WatchedStore({})
+        self.live = SchedulerCache(self.watched.store, PlanSettings())
         for slot, variants in VARIANTS.items():
-            self.told.show(slot, chance.choice((variants[0], chance.choice(variants))))
+            self.watched.show(slot, chance.choice((variants[0], chance.choice(variants))))
         self.waiting = SchedulingQueue(PROFILE.queue_sort.key)
-        self.changes = Changes(self.told.store, lambda change: self.waiting.change(change, self.now), Annotations())
+        self.changes = Changes(self.watched.store, lambda change: self.waiting.change(change, self.now), Annotations())
         self.undecided: list[Attempt] = []
         self.refused: list[tuple[Attempt, Unschedulable]] = []
         self.binding: list[tuple[Attempt, ScheduleResult]] = []
@@ -53,7 +53,7 @@ class Story:
                 self.bind()
 
     def happen(self) -> None:
-        self.told.show(*self.chance.choice(HAPPENINGS))
+        self.watched.show(*self.chance.choice(HAPPENINGS))
 
     def begin(self) -> None:
         self.undecided += self.waiting.pop(self.now, 2)
@@ -62,25 +62,25 @@ class Story:
         if not self.undecided:
             return
         attempt = self.undecided.pop()
-        found = self.decider.decide(attempt.pod, self.live.view(EPOCH), PROFILE)
-        if isinstance(found, Unschedulable):
-            self.refused.append((attempt, found))
-        elif self.live.assume(found, (PromiseVolumes(),)) is None:
-            self.binding.append((attempt, found))
+        decision = self.decider.decide(attempt.pod, self.live.view(EPOCH), PROFILE)
+        if isinstance(decision, Unschedulable):
+            self.refused.append((attempt, decision))
+        elif self.live.assume(decision, (PromiseVolumes(),)) is None:
+            self.binding.append((attempt, decision))
         else:
             self.waiting.retry(attempt, self.now)
 
     def refuse(self) -> None:
         if self.refused:
-            attempt, found = self.refused.pop()
-            self.waiting.failed(attempt, diagnose(found).hints, self.now, wanted_by(found))
+            attempt, decision = self.refused.pop()
+            self.waiting.failed(attempt, diagnose(decision).hints, self.now, wanted_by(decision))
 
     def bind(self) -> None:
         if self.binding:
             attempt, placement = self.binding.pop()
             self.live.bound(attempt.pod.key, self.now)
             self.waiting.done(attempt)
-            self.told.show(attempt.pod.key, replace(placement.pod, node_name=placement.node))
+            self.watched.show(attempt.pod.key, replace(placement.pod, node_name=placement.node))
             self.waiting.remove(attempt.pod.key)
 
     def take_back(self) -> None:
@@ -97,8 +97,8 @@ class Story:
         awake.update(attempt.pod.name for attempt, _ in self.refused)
         while attempts := self.waiting.pop(self.now + 10, 16):
             awake.update(attempt.pod.name for attempt in attempts)
-        found = (self.waiting.get(f"default/{name}") for name in self.names if name not in awake)
-        return [pod for pod in found if pod is not None]
+        pods = (self.waiting.get(f"default/{name}") for name in self.names if name not in awake)
+        return [pod for pod in pods if pod is not None]
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -97,12 +97,12 @@ changes = slots.flatmap(lambda variants: st.tuples(*[st.sampled_from([*variants,
 @settings(deadline=None, max_examples=200)
 @given(st.lists(stories, min_size=1, max_size=6), changes, st.frozensets(st.just("disk.csi.example")))
 def test_asking_about_many_at_once_is_as_asking_about_each(
-    found: list[tuple[Pod, Hints, Wanted | None]],
+    cases: list[tuple[Pod, Hints, Wanted | None]],
     happening: tuple[Record | None, Record | None],
     drivers: frozenset[str],
 ) -> None:
     assume(happening != (None, None))
     change = ClusterEvent(*happening, drivers)
-    pods = [(replace(pod, name=f"p-{number}"), by, wanted) for number, (pod, by, wanted) in enumerate(found)]
+    pods = [(replace(pod, name=f"p-{number}"), by, wanted) for number, (pod, by, wanted) in enumerate(cases)]
     filed = refused(*pods)
     assert set(filed.helped_by(change)) == {pod.key for pod, by, wanted in pods if may_help(pod, by, change, wanted)}

@@ -16,7 +16,7 @@ from tests import builders as made
 PROFILE = default_profile("test")
 
 
-def asked(records: list[Record], pods: list[Pod]) -> tuple[NodesNeeded, SimulatedCluster]:
+def fill(records: list[Record], pods: list[Pod]) -> tuple[NodesNeeded, SimulatedCluster]:
     snapshot = snapshot_of([*records, *pods])
     cluster = SimulatedCluster(view_of(View(snapshot, VolumeIndex.of(snapshot.volumes.values())), START))
     return nodes_needed(cluster, pods, node_kinds(cluster.state.view.nodes), PROFILE, 1), cluster
@@ -30,8 +30,8 @@ FULL = made.pod("full", node="node-1", requests={"cpu": "8"})
 
 
 def test_one_node_is_filled_after_the_other() -> None:
-    found, cluster = asked([made.node(), FULL], waiting(5))
-    assert (found.added, found.placed, found.failed) == ({"node-1": 3}, 5, {})
+    result, cluster = fill([made.node(), FULL], waiting(5))
+    assert (result.added, result.placed, result.failed) == ({"node-1": 3}, 5, {})
     assert sorted(state.name for state in cluster.state.view.nodes) == [
         "node-1",
         "node-1-more-1",
@@ -42,22 +42,22 @@ def test_one_node_is_filled_after_the_other() -> None:
 
 def test_what_no_new_node_helps_is_left_with_its_reason() -> None:
     stuck = made.pod("stuck", requests={"cpu": "9"})
-    found, cluster = asked([made.node(), FULL], [*waiting(1), stuck])
-    assert (found.added, found.placed) == ({"node-1": 1}, 1)
-    assert found.failed == {"default/stuck": Reason.INSUFFICIENT_RESOURCES}
+    result, cluster = fill([made.node(), FULL], [*waiting(1), stuck])
+    assert (result.added, result.placed) == ({"node-1": 1}, 1)
+    assert result.failed == {"default/stuck": Reason.INSUFFICIENT_RESOURCES}
     assert len(cluster.state.view.nodes) == 2
 
 
 def test_the_kind_that_helps_most_is_taken() -> None:
     large = made.node("large", allocatable={"cpu": "32"})
     other = made.pod("other", node="large", requests={"cpu": "32"})
-    assert asked([made.node(), FULL, large, other], waiting(8))[0].added == {"large": 1}
+    assert fill([made.node(), FULL, large, other], waiting(8))[0].added == {"large": 1}
 
 
 def test_pods_of_a_daemon_set_take_their_part_of_a_new_node() -> None:
     agent = made.pod("agent", node="node-1", requests={"cpu": "1"}, per_node=True)
     rest = made.pod("rest", node="node-1", requests={"cpu": "7"})
-    assert asked([made.node(), agent, rest], waiting(2))[0].added == {"node-1": 2}
+    assert fill([made.node(), agent, rest], waiting(2))[0].added == {"node-1": 2}
 
 
 def test_a_new_node_has_the_limits_of_its_drivers_and_no_cordon() -> None:
@@ -68,10 +68,10 @@ def test_a_new_node_has_the_limits_of_its_drivers_and_no_cordon() -> None:
     ]
     claims = [made.claim(f"c{number}", storage_class="made") for number in range(2)]
     pods = [made.pod(f"p{number}", claims=[f"c{number}"]) for number in range(2)]
-    found, cluster = asked([*records, *claims], pods)
-    assert found.added == {"node-1": 2}
+    result, cluster = fill([*records, *claims], pods)
+    assert result.added == {"node-1": 2}
     assert dict(cluster.state.view.nodes[1].labels)[made.HOSTNAME] == "node-1-more-1"
 
 
 def test_without_pods_none_is_needed() -> None:
-    assert asked([made.node()], [])[0] == NodesNeeded({}, 0, {})
+    assert fill([made.node()], [])[0] == NodesNeeded({}, 0, {})

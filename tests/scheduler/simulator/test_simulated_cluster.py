@@ -38,9 +38,9 @@ def beginning() -> ClusterView:
 
 def decided(cluster: SimulatedCluster, pod: str) -> ScheduleResult:
     view = cluster.state.view
-    found = decide(view.storage.snapshot.pods[f"default/{pod}"], view, PROFILE)
-    assert isinstance(found, ScheduleResult)
-    return found
+    decision = decide(view.storage.snapshot.pods[f"default/{pod}"], view, PROFILE)
+    assert isinstance(decision, ScheduleResult)
+    return decision
 
 
 def unchanged(placement: ScheduleResult, _: ClusterView) -> ScheduleResult | None:

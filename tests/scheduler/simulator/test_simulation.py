@@ -104,11 +104,11 @@ def test_the_summary_adds_up() -> None:
         [made.node(), made.node("node-2", zone="b"), made.pod(node="node-1", requests={"cpu": "4"})]
     )
     outcome = SimulationOutcome(latencies=[1000 * number for number in range(1, 101)], duration=2_000_000)
-    found = summarise(outcome, 100, cluster.state.view)
-    assert found.latency_milliseconds == Latency(50.0, 90.0, 99.0)
-    assert found.pods_per_second == 50.0
-    assert (found.pods_by_zone, found.zone_skew) == ({"a": 1, "b": 0}, 1)
-    cpu = found.utilisation["cpu"]
+    summary = summarise(outcome, 100, cluster.state.view)
+    assert summary.latency_milliseconds == Latency(50.0, 90.0, 99.0)
+    assert summary.pods_per_second == 50.0
+    assert (summary.pods_by_zone, summary.zone_skew) == ({"a": 1, "b": 0}, 1)
+    cpu = summary.utilisation["cpu"]
     assert (cpu.mean, cpu.least, cpu.most) == (0.25, 0.0, 0.5)
 
 

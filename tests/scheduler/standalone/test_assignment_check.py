@@ -64,4 +64,4 @@ async def test_while_the_server_does_not_answer_the_pod_is_kept(caplog: pytest.L
             del desk.server.pods["default/first"]
             await desk.clock.advance(2 * LOOK_SECONDS)
     assert desk.binder.order == ["first", "second"]
-    assert [one.message for one in caplog.records] == ["Could not read assigned pod"]
+    assert [record.message for record in caplog.records] == ["Could not read assigned pod"]

@@ -14,5 +14,5 @@ def test_an_error_is_logged_once_because_without_rights_nothing_else_tells_of_it
     with caplog.at_level(logging.WARNING):
         for text in ("binding rejected: 403 Forbidden", "binding rejected: 403 Forbidden", "another"):
             report.error(pod("web"), Reason.SCHEDULER_ERROR, text)
-    logged = [(vars(one)["pod"], vars(one)["error"]) for one in caplog.records]
+    logged = [(vars(record)["pod"], vars(record)["error"]) for record in caplog.records]
     assert logged == [("default/web", "binding rejected: 403 Forbidden"), ("default/web", "another")]

@@ -242,7 +242,7 @@ class Everything(RuleBasedStateMachine):
         snapshot = self.store.snapshot()
         ledger = Ledger().with_holds(map(hold_of, self.expected.values()))
         storage = View(snapshot, VolumeIndex.of(snapshot.volumes.values()), ledger, settings=PlanSettings())
-        labels = {name: one.labels for name, one in self.store.namespaces.items.items()}
+        labels = {name: namespace.labels for name, namespace in self.store.namespaces.items.items()}
         cluster = view_of(storage, NOW, labels)
         for key, placement in self.expected.items():
             shown = snapshot.pods.get(key)

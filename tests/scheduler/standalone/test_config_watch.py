@@ -18,7 +18,7 @@ profiles:
 """
 
 
-class Told:
+class RecordedReloads:
     def __init__(self) -> None:
         self.changes: list[tuple[ReloadOutcome, str]] = []
 
@@ -30,9 +30,9 @@ def read(text: str) -> Configuration:
     return parse(text, REGISTRY, default_data)
 
 
-def watching(path: Path, told: Told) -> WatchedConfiguration:
+def watching(path: Path, recorded: RecordedReloads) -> WatchedConfiguration:
     watched = WatchedConfiguration(path, read)
-    watched.observers.append(told)
+    watched.observers.append(recorded)
     return watched
 
 
@@ -68,14 +68,14 @@ def write(path: Path, content: bytes | None) -> None:
 
 
 async def test_a_new_version_of_a_config_map_is_taken_over(mounted: Path) -> None:
-    told = Told()
-    watched = watching(mounted, told)
+    recorded = RecordedReloads()
+    watched = watching(mounted, recorded)
     before = watched.current
     swing(mounted.parent, weighing("7"))
     await watched.refresh()
     assert weight(watched) == 7
     assert before.profiles["ours"].scores[0].weight == 1
-    assert told.changes == [(ReloadOutcome.APPLIED, "")]
+    assert recorded.changes == [(ReloadOutcome.APPLIED, "")]
 
 
 @pytest.mark.parametrize(
@@ -87,57 +87,57 @@ async def test_a_new_version_of_a_config_map_is_taken_over(mounted: Path) -> Non
     ],
 )
 async def test_a_bad_version_is_refused_as_a_whole_and_told_once(mounted: Path, bad: str, place: str) -> None:
-    told = Told()
-    watched = watching(mounted, told)
+    recorded = RecordedReloads()
+    watched = watching(mounted, recorded)
     swing(mounted.parent, bad)
     await watched.refresh()
     await watched.refresh()
     assert weight(watched) == 1
-    assert [outcome for outcome, _ in told.changes] == [ReloadOutcome.REFUSED]
-    assert place in told.changes[0][1]
+    assert [outcome for outcome, _ in recorded.changes] == [ReloadOutcome.REFUSED]
+    assert place in recorded.changes[0][1]
     swing(mounted.parent, weighing("3"))
     await watched.refresh()
     assert weight(watched) == 3
 
 
 async def test_a_file_that_is_gone_changes_nothing_and_its_return_is_noticed(mounted: Path) -> None:
-    told = Told()
-    watched = watching(mounted, told)
+    recorded = RecordedReloads()
+    watched = watching(mounted, recorded)
     write(mounted, None)
     await watched.refresh()
     await watched.refresh()
     assert weight(watched) == 1
-    assert [outcome for outcome, _ in told.changes] == [ReloadOutcome.REFUSED]
+    assert [outcome for outcome, _ in recorded.changes] == [ReloadOutcome.REFUSED]
     write(mounted, weighing("1").encode())
     await watched.refresh()
-    assert told.changes[-1] == (ReloadOutcome.APPLIED, "")
+    assert recorded.changes[-1] == (ReloadOutcome.APPLIED, "")
 
 
 async def test_bytes_that_are_no_text(mounted: Path) -> None:
-    told = Told()
-    watched = watching(mounted, told)
+    recorded = RecordedReloads()
+    watched = watching(mounted, recorded)
     write(mounted, b"\xff\xfe")
     await watched.refresh()
-    assert told.changes == [(ReloadOutcome.REFUSED, "expected UTF-8, found an invalid byte at 0")]
+    assert recorded.changes == [(ReloadOutcome.REFUSED, "expected UTF-8, found an invalid byte at 0")]
 
 
 async def test_a_bad_one_from_elsewhere_is_told_to_whoever_sent_it_alone(mounted: Path) -> None:
-    told = Told()
-    watched = watching(mounted, told)
+    recorded = RecordedReloads()
+    watched = watching(mounted, recorded)
     with pytest.raises(ConfigurationError):
         await watched.apply(weighing("heavy").encode())
-    assert (weight(watched), told.changes) == (1, [])
+    assert (weight(watched), recorded.changes) == (1, [])
 
 
 def test_there_is_nothing_to_stay_with_at_the_start(mounted: Path) -> None:
     swing(mounted.parent, "a: [")
     with pytest.raises(ConfigurationError):
-        watching(mounted, Told())
+        watching(mounted, RecordedReloads())
 
 
 async def test_the_file_is_looked_at_again_and_again(mounted: Path) -> None:
     clock = FakeClock()
-    watched = watching(mounted, Told())
+    watched = watching(mounted, RecordedReloads())
     following = asyncio.create_task(watched.follow(clock))
     await settle()
     assert clock.slept == [LOOK_SECONDS]

@@ -63,7 +63,7 @@ class SlowServer(Server):
         return await super().create(resource, body, namespace, name=name, subresource=subresource)
 
 
-class Told:
+class RecordedEvents:
     def __init__(self) -> None:
         self.drafts: list[EventDraft] = []
 
@@ -84,8 +84,8 @@ def evict(evictor: Evictor, *victims: model.Pod, budgets: Budgets | None = None)
 
 
 def test_evicts_all_and_tells_them_why() -> None:
-    server, told = Server(), Told()
-    evictor = Evictor(server, told, FakeClock())
+    server, sink = Server(), RecordedEvents()
+    evictor = Evictor(server, sink, FakeClock())
     assert evict(evictor, victim("a"), victim("b")) == ""
     assert server.evicted == ["default/a", "default/b"]
     assert server.bodies[0] == {
@@ -94,16 +94,16 @@ def test_evicts_all_and_tells_them_why() -> None:
         "metadata": {"namespace": "default", "name": "a"},
         "deleteOptions": {"preconditions": {"uid": "uid-default-a"}},
     }
-    assert [draft.note for draft in told.drafts] == ["Preempted by pod uid-default-new on node n1"] * 2
-    assert [(draft.type, draft.reason, draft.action) for draft in told.drafts] == [
+    assert [draft.note for draft in sink.drafts] == ["Preempted by pod uid-default-new on node n1"] * 2
+    assert [(draft.type, draft.reason, draft.action) for draft in sink.drafts] == [
         ("Normal", "Preempted", "Preempting")
     ] * 2
-    assert [draft.regarding.name for draft in told.drafts] == ["a", "b"]
+    assert [draft.regarding.name for draft in sink.drafts] == ["a", "b"]
 
 
 def test_nobody_is_evicted_twice() -> None:
     server, clock = Server(), FakeClock()
-    evictor = Evictor(server, Told(), clock)
+    evictor = Evictor(server, RecordedEvents(), clock)
     for _ in range(2):
         assert evict(evictor, victim("a"), victim("gone", deleting=True)) == ""
     assert server.evicted == ["default/a"]
@@ -113,8 +113,8 @@ def test_nobody_is_evicted_twice() -> None:
 
 
 def test_two_preemptors_of_one_victim_at_once_make_one_event() -> None:
-    server, told = SlowServer(), Told()
-    evictor = Evictor(server, told, FakeClock())
+    server, sink = SlowServer(), RecordedEvents()
+    evictor = Evictor(server, sink, FakeClock())
 
     async def both() -> list[str]:
         preemption = Preemption("n1", (victim("a"),))
@@ -124,14 +124,14 @@ def test_two_preemptors_of_one_victim_at_once_make_one_event() -> None:
         return await asyncio.gather(*running)
 
     assert asyncio.run(both()) == ["", ""]
-    assert [draft.note for draft in told.drafts] == ["Preempted by pod uid-default-new on node n1"]
+    assert [draft.note for draft in sink.drafts] == ["Preempted by pod uid-default-new on node n1"]
 
 
 def test_who_is_gone_already_is_no_obstacle() -> None:
-    server, told = Server({"a": refused(NotFound, 404)}), Told()
-    evictor = Evictor(server, told, FakeClock())
+    server, sink = Server({"a": refused(NotFound, 404)}), RecordedEvents()
+    evictor = Evictor(server, sink, FakeClock())
     assert evict(evictor, victim("a"), victim("b")) == ""
-    assert [draft.regarding.name for draft in told.drafts] == ["b"]
+    assert [draft.regarding.name for draft in sink.drafts] == ["b"]
     # Nobody else is evicted in its stead until a watch shows that it is gone.
     assert evictor.going() == {"uid-default-a", "uid-default-b"}
 
@@ -147,24 +147,24 @@ def test_who_is_gone_already_is_no_obstacle() -> None:
     ],
 )
 def test_the_first_refusal_ends_it_before_those_who_are_free_to_go(refusal: Exception | dict[str, Any]) -> None:
-    server, told = Server({"guarded": refusal}), Told()
+    server, sink = Server({"guarded": refusal}), RecordedEvents()
     budgets = Budgets([builders.budget(labels={"app": "web"}, allowed=1)])
-    evictor = Evictor(server, told, FakeClock())
+    evictor = Evictor(server, sink, FakeClock())
     victims = [victim("free"), victim("guarded", labels={"app": "web"})]
     assert "could not evict pod default/guarded" in evict(evictor, *victims, budgets=budgets)
     assert "default/free" not in server.evicted
-    assert told.drafts == []
+    assert sink.drafts == []
     assert evictor.going() == frozenset()
 
 
 def test_a_lost_lease_ends_everything() -> None:
     with pytest.raises(LeadershipLost):
-        evict(Evictor(Server({"a": LeadershipLost("gone")}), Told(), FakeClock()), victim("a"))
+        evict(Evictor(Server({"a": LeadershipLost("gone")}), RecordedEvents(), FakeClock()), victim("a"))
 
 
 def test_an_accepted_eviction_is_not_forgotten_while_a_watch_is_half_open() -> None:
     clock = FakeClock()
-    evictor = Evictor(Server({}), Told(), clock)
+    evictor = Evictor(Server({}), RecordedEvents(), clock)
     assert evict(evictor, victim("a")) == ""
     asyncio.run(clock.advance(SILENCE_SECONDS + 60))
     assert evictor.going() == {victim("a").uid}

@@ -37,10 +37,12 @@ async def test_a_pod_goes_to_the_node_that_is_asked_for(chosen: str, zone: str) 
 async def test_a_node_where_the_pod_does_not_fit_is_refused_and_the_loop_goes_on() -> None:
     async with driven() as (desk, binding):
         desk.add(pod("web", "4"))
-        found = await binding.bind(WEB, "", "n1")
-        assert isinstance(found, Refused)
-        assert found.refusal is Refusal.REJECTED
-        assert [(one.subject, one.reason) for one in found.rejections] == [("n1", Reason.INSUFFICIENT_RESOURCES)]
+        result = await binding.bind(WEB, "", "n1")
+        assert isinstance(result, Refused)
+        assert result.refusal is Refusal.REJECTED
+        assert [(rejection.subject, rejection.reason) for rejection in result.rejections] == [
+            ("n1", Reason.INSUFFICIENT_RESOURCES)
+        ]
         assert desk.binder.nodes == {}
         await desk.clock.advance(10)
         assert desk.binder.nodes == {"web": "n2"}
@@ -65,11 +67,11 @@ async def test_a_node_that_does_not_exist_is_named() -> None:
 async def test_a_pod_that_fits_nowhere_is_answered_node_by_node() -> None:
     async with driven() as (desk, binding):
         desk.add(pod("web", "9"))
-        found = await binding.bind(WEB, "", "")
-        assert isinstance(found, Refused)
-        assert found.refusal is Refusal.REJECTED
-        assert found.text.startswith("0/2 nodes are available: 2 Insufficient cpu.")
-        assert [one.subject for one in found.rejections] == ["n1", "n2"]
+        result = await binding.bind(WEB, "", "")
+        assert isinstance(result, Refused)
+        assert result.refusal is Refusal.REJECTED
+        assert result.text.startswith("0/2 nodes are available: 2 Insufficient cpu.")
+        assert [rejection.subject for rejection in result.rejections] == ["n1", "n2"]
         desk.store.nodes.upsert(node("n3", allocatable={"cpu": "16"}))
         await desk.clock.advance(10)
         assert desk.binder.nodes == {"web": "n3"}
@@ -94,9 +96,9 @@ async def test_a_refused_pod_is_not_waited_for() -> None:
 async def test_a_pod_that_is_kept_aside_is_refused(kept: Pod, reason: Reason) -> None:
     async with driven() as (desk, binding):
         desk.add(kept)
-        found = await binding.bind(WEB, "", "")
-        assert isinstance(found, Refused)
-        assert (found.refusal, found.rejections[0].reason) == (Refusal.REJECTED, reason)
+        result = await binding.bind(WEB, "", "")
+        assert isinstance(result, Refused)
+        assert (result.refusal, result.rejections[0].reason) == (Refusal.REJECTED, reason)
 
 
 @pytest.mark.parametrize(
@@ -123,8 +125,8 @@ async def test_a_pod_that_is_bound_and_not_shown_yet_is_bound_already() -> None:
         desk.shows = False
         desk.add(pod("web"))
         await settle()
-        for found in (await binding.bind(WEB, "", ""), await binding.unbind(WEB, "")):
-            assert refusal(found) is Refusal.ALREADY_BOUND
+        for result in (await binding.bind(WEB, "", ""), await binding.unbind(WEB, "")):
+            assert refusal(result) is Refusal.ALREADY_BOUND
 
 
 async def test_a_pod_that_is_in_work_is_waited_for() -> None:

@@ -51,8 +51,8 @@ async def test_a_binding_that_was_sent_is_waited_for(answers: list[Rejection], e
         await settle()
         assert not call.done()
         desk.binder.held.set()
-        found = await call
-        assert found == Released("n2") if expected is None else refusal(found) is expected
+        result = await call
+        assert result == Released("n2") if expected is None else refusal(result) is expected
 
 
 async def test_a_pod_to_which_nothing_is_promised_has_nothing_to_take_back() -> None:

@@ -12,19 +12,19 @@ from kube.client.transport import Request, Response
 from kube.decoding.decode import decode_pod_record
 from kube.errors import LeadershipLost, Unavailable
 from kube.objects.model import Pod
-from scheduler.standalone.pod_status import TRIES, PodStatus, Said, change_of
+from scheduler.standalone.pod_status import TRIES, PodStatus, SchedulingStatus, change_of
 from tests.fake_clock import FakeClock, settle
 from tests.fakes.kube_api import Connection, FakeKubeApi, failure
 from tests.fakes.objects import pod_object
 
-NO_ROOM = Said("Unschedulable", "0/1 nodes are available: 1 Insufficient cpu.")
+NO_ROOM = SchedulingStatus("Unschedulable", "0/1 nodes are available: 1 Insufficient cpu.")
 NOW = "2026-01-01T12:00:00Z"
 LOST = Unavailable("PATCH", "/", 0, "Timeout", "no answer")
 READY = {"type": "Ready", "status": "False"}
 
 
-def condition(said: Said, since: str = NOW, **fields: object) -> dict[str, Any]:
-    wanted = {"status": "False", "reason": said.reason, "message": said.message}
+def condition(status: SchedulingStatus, since: str = NOW, **fields: object) -> dict[str, Any]:
+    wanted = {"status": "False", "reason": status.reason, "message": status.message}
     return {"type": "PodScheduled", "lastProbeTime": None, "lastTransitionTime": since, **wanted, **fields}
 
 
@@ -68,7 +68,7 @@ async def working() -> AsyncIterator[Desk]:
         ({"conditions": [READY]}, NO_ROOM, {"conditions": [READY, condition(NO_ROOM)]}),
         ({"conditions": [condition(NO_ROOM, "earlier")]}, NO_ROOM, {}),
         (
-            {"conditions": [condition(Said("SchedulerError", "no"), "earlier")]},
+            {"conditions": [condition(SchedulingStatus("SchedulerError", "no"), "earlier")]},
             NO_ROOM,
             {"conditions": [condition(NO_ROOM, "earlier")]},
         ),
@@ -79,12 +79,12 @@ async def working() -> AsyncIterator[Desk]:
         ),
         (
             {"conditions": [condition(NO_ROOM, "earlier")]},
-            Said(*(NO_ROOM.reason, NO_ROOM.message), "node-1"),
+            SchedulingStatus(*(NO_ROOM.reason, NO_ROOM.message), "node-1"),
             {"nominatedNodeName": "node-1"},
         ),
-        ({"nominatedNodeName": "node-1"}, Said("", "", ""), {"nominatedNodeName": None}),
-        ({"nominatedNodeName": "node-1"}, Said("", "", "node-1"), {}),
-        ({"nominatedNodeName": "node-1"}, Said("", "", None), {}),
+        ({"nominatedNodeName": "node-1"}, SchedulingStatus("", "", ""), {"nominatedNodeName": None}),
+        ({"nominatedNodeName": "node-1"}, SchedulingStatus("", "", "node-1"), {}),
+        ({"nominatedNodeName": "node-1"}, SchedulingStatus("", "", None), {}),
     ],
     ids=[
         "first",
@@ -98,8 +98,8 @@ async def working() -> AsyncIterator[Desk]:
         "nothing-about-nomination",
     ],
 )
-def test_what_has_to_change(status: dict[str, Any], said: Said, change: dict[str, Any]) -> None:
-    assert change_of({"metadata": {}, "status": status}, said, NOW) == change
+def test_what_has_to_change(status: dict[str, Any], wanted: SchedulingStatus, change: dict[str, Any]) -> None:
+    assert change_of({"metadata": {}, "status": status}, wanted, NOW) == change
 
 
 def test_the_generation_that_was_judged_is_named() -> None:
@@ -109,9 +109,9 @@ def test_the_generation_that_was_judged_is_named() -> None:
 
 async def test_the_same_is_said_once() -> None:
     async with working() as desk:
-        assert desk.status.say(desk.pod, NO_ROOM)
+        assert desk.status.queue(desk.pod, NO_ROOM)
         await settle()
-        assert not desk.status.say(desk.pod, NO_ROOM)
+        assert not desk.status.queue(desk.pod, NO_ROOM)
         await settle()
         assert desk.written == [{"conditions": [condition(NO_ROOM)]}]
         assert desk.connection.requests == 2  # one read, one write
@@ -120,9 +120,9 @@ async def test_the_same_is_said_once() -> None:
 async def test_a_new_process_reads_before_it_writes() -> None:
     async with working() as desk:
         desk.server.change(
-            "pods", "default/web", lambda found: found.update(status={"conditions": [condition(NO_ROOM)]})
+            "pods", "default/web", lambda document: document.update(status={"conditions": [condition(NO_ROOM)]})
         )
-        desk.status.say(desk.pod, NO_ROOM)
+        desk.status.queue(desk.pod, NO_ROOM)
         await settle()
         assert desk.written == []
 
@@ -130,25 +130,25 @@ async def test_a_new_process_reads_before_it_writes() -> None:
 async def test_only_the_newest_is_written() -> None:
     desk = Desk()
     for number in range(5):
-        desk.status.say(desk.pod, Said("Unschedulable", f"reason {number}"))
+        desk.status.queue(desk.pod, SchedulingStatus("Unschedulable", f"reason {number}"))
     running = asyncio.ensure_future(desk.status.run())
     await settle()
     running.cancel()
-    assert [one["conditions"][0]["message"] for one in desk.written] == ["reason 4"]
+    assert [status["conditions"][0]["message"] for status in desk.written] == ["reason 4"]
 
 
 async def test_nothing_is_said_of_a_pod_that_has_a_node() -> None:
     async with working() as desk:
         pod = desk.pod
-        desk.server.change("pods", "default/web", lambda found: found["spec"].update(nodeName="node-1"))
-        desk.status.say(pod, NO_ROOM)
+        desk.server.change("pods", "default/web", lambda document: document["spec"].update(nodeName="node-1"))
+        desk.status.queue(pod, NO_ROOM)
         await settle()
         assert desk.written == []
 
 
 async def test_nothing_is_said_of_a_pod_of_the_same_name() -> None:
     async with working() as desk:
-        desk.status.say(Pod("default", "web", "uid-of-another", 1), NO_ROOM)
+        desk.status.queue(Pod("default", "web", "uid-of-another", 1), NO_ROOM)
         await settle()
         assert desk.written == []
 
@@ -157,7 +157,7 @@ async def test_a_pod_that_is_gone_is_no_error(caplog: pytest.LogCaptureFixture) 
     async with working() as desk:
         pod = desk.pod
         desk.server.remove("pods", "default/web")
-        desk.status.say(pod, NO_ROOM)
+        desk.status.queue(pod, NO_ROOM)
         await settle()
         assert not caplog.records
 
@@ -165,7 +165,7 @@ async def test_a_pod_that_is_gone_is_no_error(caplog: pytest.LogCaptureFixture) 
 async def test_a_conflict_is_read_again() -> None:
     async with working() as desk:
         desk.refuse(failure(409, "Conflict"))
-        desk.status.say(desk.pod, NO_ROOM)
+        desk.status.queue(desk.pod, NO_ROOM)
         await settle()
         assert len(desk.written) == 1
 
@@ -173,11 +173,11 @@ async def test_a_conflict_is_read_again() -> None:
 async def test_what_could_not_be_written_is_news_again(caplog: pytest.LogCaptureFixture) -> None:
     async with working() as desk:
         desk.refuse(LOST, TRIES)
-        desk.status.say(desk.pod, NO_ROOM)
+        desk.status.queue(desk.pod, NO_ROOM)
         await desk.clock.advance(60)
         assert desk.written == []
         assert [record.message for record in caplog.records] == ["Could not write pod status"]
-        assert desk.status.say(desk.pod, NO_ROOM)
+        assert desk.status.queue(desk.pod, NO_ROOM)
         await settle()
         assert len(desk.written) == 1
 
@@ -186,8 +186,8 @@ async def test_a_refusal_holds_up_no_other_pod() -> None:
     async with working() as desk:
         desk.server.put(pod_object("other", []))
         desk.refuse(failure(403, "Forbidden"))
-        desk.status.say(desk.pod, NO_ROOM)
-        desk.status.say(Pod("default", "other", "uid-pods-default/other", 1), NO_ROOM)
+        desk.status.queue(desk.pod, NO_ROOM)
+        desk.status.queue(Pod("default", "other", "uid-pods-default/other", 1), NO_ROOM)
         await settle()
         assert len(desk.written) == 1
 
@@ -199,7 +199,7 @@ async def test_a_lost_lease_ends_it() -> None:
         raise LeadershipLost("gone")
 
     desk.server.before_write = lose
-    desk.status.say(desk.pod, NO_ROOM)
+    desk.status.queue(desk.pod, NO_ROOM)
     with pytest.raises(ExceptionGroup) as raised:
         await desk.status.run()
     assert raised.group_contains(LeadershipLost)
@@ -207,7 +207,7 @@ async def test_a_lost_lease_ends_it() -> None:
 
 async def test_that_no_node_is_cleared_any_more_is_written_beside_what_was_said() -> None:
     async with working() as desk:
-        desk.status.say(desk.pod, Said(NO_ROOM.reason, NO_ROOM.message, "node-1"))
+        desk.status.queue(desk.pod, SchedulingStatus(NO_ROOM.reason, NO_ROOM.message, "node-1"))
         await settle()
         desk.status.nominate(desk.pod, "")
         await settle()

@@ -27,10 +27,10 @@ class Plain:
     """Decides without a memory, and counts."""
 
     def __init__(self) -> None:
-        self.asked = 0
+        self.decisions = 0
 
     def decide(self, pod: model.Pod, view: ClusterView, profile: Profile) -> ScheduleResult | Unschedulable:
-        self.asked += 1
+        self.decisions += 1
         return decide(pod, view, profile)
 
 
@@ -71,13 +71,13 @@ class World:
         return self.room.decide(pod, self.cluster, PROFILE, self.decider)
 
     def preempt(self, pod: model.Pod) -> Preemption | NoPreemption:
-        found = self.decide(pod)
-        assert isinstance(found, Unschedulable)
-        return self.room.preempt(found, self.cluster, PROFILE)
+        decision = self.decide(pod)
+        assert isinstance(decision, Unschedulable)
+        return self.room.preempt(decision, self.cluster, PROFILE)
 
     def place(self, pod: model.Pod) -> str | None:
-        found = self.decide(pod)
-        return found.node if isinstance(found, ScheduleResult) else None
+        decision = self.decide(pod)
+        return decision.node if isinstance(decision, ScheduleResult) else None
 
 
 def pod(name: str, priority: int, cpu: str = "4", node: str = "", **more: object) -> model.Pod:
@@ -150,9 +150,9 @@ def test_the_nominated_node_is_taken_although_another_one_scores_higher() -> Non
     world, new = World(*NODES, pod("small", 1, "1", node="n1")), pod("new", 10, "1")
     assert world.place(new) == "n2"
     world.room.pod_changed(None, replace(new, nominated_node="n1"))
-    asked = world.decider.asked
+    before = world.decider.decisions
     assert world.place(new) == "n1"
-    assert world.decider.asked == asked
+    assert world.decider.decisions == before
     # When it does not fit there the others are looked at.
     world.cluster = world.cluster.with_pod(pod("large", 20, node="n1"), "n1")
     assert world.place(new) == "n2"

@@ -59,7 +59,7 @@ async def test_a_gated_pod_is_left_alone() -> None:
     desk.add(pod("web", scheduling_gates=("wait",)))
     async with desk.running():
         await desk.clock.advance(600)
-        assert (desk.binder.order, desk.status.said) == ([], [])
+        assert (desk.binder.order, desk.status.queued) == ([], [])
         desk.add(pod("web", resource_version=2))
         await settle()
     assert desk.binder.order == ["web"]
@@ -97,7 +97,7 @@ async def test_each_refusal_is_told_as_an_event_and_the_same_is_written_once_as_
         assert attempts > 10
     # All of them are one series of one Event.
     assert len(desk.notes("FailedScheduling")) == attempts
-    assert len(set(desk.events.drafts)) == len(desk.status.said) == 1
+    assert len(set(desk.events.drafts)) == len(desk.status.queued) == 1
     assert {draft.controller for draft in desk.events.drafts} == {NAME}
 
 
@@ -158,7 +158,7 @@ async def test_somebody_who_was_faster_is_nothing_to_tell_people(reason: Reason)
     async with desk.running():
         desk.add(pod("web"))
         await settle()
-        assert desk.status.said == []
+        assert desk.status.queued == []
         assert desk.notes("FailedScheduling") == []
 
 
@@ -301,7 +301,7 @@ async def test_what_others_assigned_meanwhile_is_theirs() -> None:
     async with desk.running():
         await desk.clock.advance(5)
         assert desk.binder.order == []
-        assert desk.status.said == []
+        assert desk.status.queued == []
 
 
 class Nowhere(PreFilter):
@@ -342,4 +342,4 @@ async def test_a_pod_that_waits_for_its_volumes_says_where_it_will_be() -> None:
         desk.volumes.answer = Rejection(Reason.BIND_TIMEOUT, "default/needy", "this", "that")
         desk.volumes.ready.set()
         await settle()
-        assert desk.status.said[-1][1].nominated == ""
+        assert desk.status.queued[-1][1].nominated == ""

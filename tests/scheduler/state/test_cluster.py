@@ -14,22 +14,22 @@ from tests.scheduler import clusters
 from tests.scheduler.judging import storage, view
 
 
-def same(one: ClusterView, other: ClusterView) -> bool:
-    states = [(a, b) for a, b in zip(one.nodes, other.nodes, strict=True)]
+def same(view: ClusterView, other: ClusterView) -> bool:
+    states = [(a, b) for a, b in zip(view.nodes, other.nodes, strict=True)]
     alike = all(
         (a.number, a.node, a.free, a.scored, a.ports, a.attach)
         == (b.number, b.node, b.free, b.scored, b.ports, b.attach)
         and {pod.key for pod in a.pods} == {pod.key for pod in b.pods}
         for a, b in states
     )
-    return alike and one.index == other.index and one.pod_groups == other.pod_groups and one.numbers == other.numbers
+    return alike and view.index == other.index and view.pod_groups == other.pod_groups and view.numbers == other.numbers
 
 
 @settings(deadline=None, max_examples=40)
 @given(clusters.clusters(), st.data())
 def test_pods_come_and_go(records: list[model.Node | model.Pod], data: st.DataObject) -> None:
-    nodes = [one for one in records if isinstance(one, model.Node)]
-    pods = [one for one in records if isinstance(one, model.Pod)]
+    nodes = [record for record in records if isinstance(record, model.Node)]
+    pods = [record for record in records if isinstance(record, model.Pod)]
     cluster = view(*nodes)
     for pod in pods:
         cluster = cluster.with_pod(pod, pod.node_name)
@@ -43,8 +43,8 @@ def test_pods_come_and_go(records: list[model.Node | model.Pod], data: st.DataOb
 @settings(deadline=None, max_examples=40)
 @given(clusters.clusters(), clusters.nodes())
 def test_nodes_change_and_appear(records: list[model.Node | model.Pod], after: list[model.Node]) -> None:
-    known = {one.name: one for one in records if isinstance(one, model.Node)}
-    pods = [one for one in records if isinstance(one, model.Pod)]
+    known = {record.name: record for record in records if isinstance(record, model.Node)}
+    pods = [record for record in records if isinstance(record, model.Pod)]
     cluster = view(*records)
     for node in after:
         cluster = cluster.with_node(node)

@@ -5,27 +5,27 @@ from tests.scheduler.judging import view
 
 
 def test_an_answer_holds_until_the_node_changes() -> None:
-    asked: list[str] = []
+    names: list[str] = []
 
     def free(node: NodeInfo) -> int:
-        asked.append(node.name)
+        names.append(node.name)
         return node.free["cpu"]
 
     memory: NodeMemory[int] = NodeMemory()
     cluster = view(builders.node("n0"), builders.node("n1"))
     before = memory.answers("free", cluster.nodes, free)
     assert memory.answers("free", cluster.nodes, free) == before
-    assert asked == ["n0", "n1"]
+    assert names == ["n0", "n1"]
     fuller = cluster.with_pod(builders.pod(requests={"cpu": "1"}), "n1")
     assert memory.answers("free", fuller.nodes, free) == [before[0], before[1] - 10**9]
-    assert asked == ["n0", "n1", "n1"]
+    assert names == ["n0", "n1", "n1"]
 
 
 def test_questions_are_told_apart_and_not_kept_for_ever() -> None:
     memory: NodeMemory[int] = NodeMemory()
     nodes = view(builders.node("n0")).nodes
     for question in range(MOST_QUESTIONS + 2):
-        assert memory.answers(question, nodes, lambda _, found=question: found) == [question]  # type: ignore[misc]
+        assert memory.answers(question, nodes, lambda _, answer=question: answer) == [question]  # type: ignore[misc]
 
 
 def test_a_question_is_remembered_while_others_come_as_long_as_it_is_asked() -> None:

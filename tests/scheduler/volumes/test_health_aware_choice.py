@@ -50,8 +50,8 @@ def test_one_claim(records: list[model.Record], taken: str) -> None:
 
 def test_the_reserved_volume_comes_before_a_smaller_one() -> None:
     held = builders.volume("held", size="30Gi", annotations=promise("data"))
-    found = chosen(["data"], reserved("held"), held, builders.volume("small"))
-    assert [volume.name for _, volume in found.volumes] == ["held"]
+    choice = chosen(["data"], reserved("held"), held, builders.volume("small"))
+    assert [volume.name for _, volume in choice.volumes] == ["held"]
 
 
 CUT_OFF = builders.csi_node("a1", reports=[StorageCondition("disk.csi.example", "StorageUnreachable")])
@@ -59,16 +59,16 @@ CUT_OFF = builders.csi_node("a1", reports=[StorageCondition("disk.csi.example", 
 
 def test_a_volume_of_another_driver_is_taken_where_one_is_cut_off() -> None:
     other = builders.volume("large", size="20Gi", driver="other.csi.example")
-    found = chosen(["data"], builders.claim("data"), builders.volume("small"), other, CUT_OFF, builders.node("a2"))
-    assert [volume.name for _, volume in found.volumes] == ["large"]
+    choice = chosen(["data"], builders.claim("data"), builders.volume("small"), other, CUT_OFF, builders.node("a2"))
+    assert [volume.name for _, volume in choice.volumes] == ["large"]
 
 
 def test_where_the_reserved_volume_is_cut_off_no_other_is_taken() -> None:
     """Another node may reach it."""
     held = builders.volume("held", annotations=promise("data"))
     other = builders.volume("other", size="20Gi", driver="other.csi.example")
-    found = chosen(["data"], reserved("held"), held, other, CUT_OFF, builders.node("a2"))
-    assert [rejection.reason for rejection in found.rejections] == [Reason.STORAGE_UNREACHABLE]
+    choice = chosen(["data"], reserved("held"), held, other, CUT_OFF, builders.node("a2"))
+    assert [rejection.reason for rejection in choice.rejections] == [Reason.STORAGE_UNREACHABLE]
 
 
 def test_claims_are_decided_together() -> None:
@@ -77,21 +77,21 @@ def test_claims_are_decided_together() -> None:
     single = builders.volume("single", size="20Gi")
     small = builders.claim("small", size="5Gi")
     wide = builders.claim("wide", access_modes=["ReadWriteMany"])
-    found = chosen(["small", "wide"], small, wide, both, single)
-    assert {claim.name: volume.name for claim, volume in found.volumes} == {"small": "single", "wide": "both"}
+    choice = chosen(["small", "wide"], small, wide, both, single)
+    assert {claim.name: volume.name for claim, volume in choice.volumes} == {"small": "single", "wide": "both"}
 
 
 def test_a_volume_is_made_for_what_finds_none() -> None:
     made = builders.storage_class("made", provisioner="disk.csi.example")
     dynamic = builders.claim("dynamic", storage_class="made")
-    found = chosen(["data", "dynamic"], builders.claim("data"), dynamic, made, builders.volume())
-    assert [claim.name for claim in found.provision] == ["dynamic"]
-    assert [claim.name for claim, _ in found.volumes] == ["data"]
+    choice = chosen(["data", "dynamic"], builders.claim("data"), dynamic, made, builders.volume())
+    assert [claim.name for claim in choice.provision] == ["dynamic"]
+    assert [claim.name for claim, _ in choice.volumes] == ["data"]
 
 
 def test_two_claims_and_one_volume() -> None:
-    found = chosen(["data", "more"], builders.claim("data"), builders.claim("more"), builders.volume())
-    assert [rejection.reason for rejection in found.rejections] == [Reason.NO_JOINT_ASSIGNMENT]
+    choice = chosen(["data", "more"], builders.claim("data"), builders.claim("more"), builders.volume())
+    assert [rejection.reason for rejection in choice.rejections] == [Reason.NO_JOINT_ASSIGNMENT]
 
 
 @settings(deadline=None, max_examples=80)
@@ -145,10 +145,10 @@ def test_the_quick_answer_refuses_what_kube_scheduler_refuses(
     cluster = view(NODE, *classes, *claims, *free)
     names = [claim.name for claim in claims]
     info = pod_info(builders.pod("new", claims=[*names, *names[:again]]), cluster.storage, cluster.now)
-    asked = choose_volumes(info.claims, NODE, cluster.storage.snapshot, cluster.storage.index)
-    found = info.choice(cluster.nodes[0]).upstream
-    assert bool(found.rejections) == bool(asked.rejections)
-    assert (found.volumes, found.provision) == (asked.volumes, asked.provision)
+    expected = choose_volumes(info.claims, NODE, cluster.storage.snapshot, cluster.storage.index)
+    upstream = info.choice(cluster.nodes[0]).upstream
+    assert bool(upstream.rejections) == bool(expected.rejections)
+    assert (upstream.volumes, upstream.provision) == (expected.volumes, expected.provision)
 
 
 def test_kube_schedulers_choice_is_not_worked_out_where_there_are_too_few_volumes() -> None:
@@ -156,5 +156,5 @@ def test_kube_schedulers_choice_is_not_worked_out_where_there_are_too_few_volume
     claims = [builders.claim(f"c{place}") for place in range(64)]
     cluster = view(NODE, CLASS, *claims, builders.volume())
     info = pod_info(builders.pod("new", claims=[claim.name for claim in claims]), cluster.storage, cluster.now)
-    found = info.choice(cluster.nodes[0])
-    assert found.upstream is found.own
+    choice = info.choice(cluster.nodes[0])
+    assert choice.upstream is choice.own

@@ -40,12 +40,14 @@ def whole(pod: model.Pod, *records: Record) -> PodClaims | Rejection:
 
 
 def on(node: model.Node, claims: Iterable[str], *records: Record) -> VolumeChoice:
-    classes = [] if any(isinstance(one, model.StorageClass) for one in records) else [made.storage_class(), DYNAMIC]
+    classes = (
+        [] if any(isinstance(record, model.StorageClass) for record in records) else [made.storage_class(), DYNAMIC]
+    )
     pod = made.pod(claims=claims)
     snapshot = snapshot_of([pod, node, *classes, *records])
-    found = claims_of(pod, snapshot)
-    assert isinstance(found, PodClaims)
-    return choose_volumes(found, node, snapshot, VolumeIndex.of(snapshot.volumes.values()))
+    pod_claims = claims_of(pod, snapshot)
+    assert isinstance(pod_claims, PodClaims)
+    return choose_volumes(pod_claims, node, snapshot, VolumeIndex.of(snapshot.volumes.values()))
 
 
 @pytest.mark.parametrize(
@@ -64,9 +66,9 @@ def on(node: model.Node, claims: Iterable[str], *records: Record) -> VolumeChoic
 )
 def test_some_claims_keep_the_pod_off_every_node(claim: model.Claim | None, reason: Reason) -> None:
     classes = made.storage_class("now", binding_mode="Immediate"), made.storage_class("modeless", binding_mode=None)
-    found = whole(made.pod(claims=["data"]), *classes, *([] if claim is None else [claim]))
-    assert isinstance(found, Rejection)
-    assert (found.reason, found.subject) == (reason, "default/data")
+    result = whole(made.pod(claims=["data"]), *classes, *([] if claim is None else [claim]))
+    assert isinstance(result, Rejection)
+    assert (result.reason, result.subject) == (reason, "default/data")
 
 
 @pytest.mark.parametrize(
@@ -75,21 +77,21 @@ def test_some_claims_keep_the_pod_off_every_node(claim: model.Claim | None, reas
 )
 def test_a_claim_of_an_ephemeral_volume_must_be_the_pods_own(owner: str, reason: Reason | None) -> None:
     pod = made.pod(claims=[PodClaim("web-scratch", ephemeral=True)])
-    found = whole(pod, replace(made.claim("web-scratch"), owner=owner))
-    assert (found.reason if isinstance(found, Rejection) else None) is reason
+    result = whole(pod, replace(made.claim("web-scratch"), owner=owner))
+    assert (result.reason if isinstance(result, Rejection) else None) is reason
 
 
 def test_a_missing_volume_of_an_ephemeral_claim_is_found_out_node_by_node() -> None:
     claim = replace(made.claim("web-x", volume_name="gone", annotations=BOUND), owner="uid-default-web")
-    found = whole(made.pod(claims=[PodClaim("web-x", ephemeral=True)]), claim)
-    assert found == PodClaims(orphaned=(claim,))
+    result = whole(made.pod(claims=[PodClaim("web-x", ephemeral=True)]), claim)
+    assert result == PodClaims(orphaned=(claim,))
 
 
 def test_claims_are_told_apart_by_whether_their_bind_is_complete() -> None:
     bound, delayed = made.claim("a", volume_name="pv-1", annotations=BOUND), made.claim("b")
     volume = made.volume(claim="default/a", phase="Bound")
-    found = whole(made.pod(claims=["a", "b", "b"]), bound, delayed, volume)
-    assert found == PodClaims(((bound, volume),), (), (delayed,), (delayed, delayed))
+    result = whole(made.pod(claims=["a", "b", "b"]), bound, delayed, volume)
+    assert result == PodClaims(((bound, volume),), (), (delayed,), (delayed, delayed))
 
 
 @pytest.mark.parametrize(
@@ -111,15 +113,15 @@ def test_claims_are_told_apart_by_whether_their_bind_is_complete() -> None:
     ],
 )
 def test_a_static_volume_is_taken_as_upstream_does(volumes: list[model.Volume], taken: str | None) -> None:
-    found = on(made.node(zone="a"), ["data"], made.claim(), *volumes)
-    assert [volume.name for _, volume in found.volumes] == ([] if taken is None else [taken])
-    assert [one.reason for one in found.rejections] == ([] if taken else [Reason.NO_VOLUME_FITS])
+    choice = on(made.node(zone="a"), ["data"], made.claim(), *volumes)
+    assert [volume.name for _, volume in choice.volumes] == ([] if taken is None else [taken])
+    assert [rejection.reason for rejection in choice.rejections] == ([] if taken else [Reason.NO_VOLUME_FITS])
 
 
 def test_the_smallest_request_is_served_first_and_no_volume_twice() -> None:
     claims = made.claim("a", size="20Gi"), made.claim("b", size="10Gi")
-    found = on(made.node(), ["a", "b"], *claims, made.volume("x", size="20Gi"), made.volume("y", size="30Gi"))
-    assert [(claim.name, volume.name) for claim, volume in found.volumes] == [("b", "x"), ("a", "y")]
+    choice = on(made.node(), ["a", "b"], *claims, made.volume("x", size="20Gi"), made.volume("y", size="30Gi"))
+    assert [(claim.name, volume.name) for claim, volume in choice.volumes] == [("b", "x"), ("a", "y")]
 
 
 def test_a_claim_named_twice_needs_two_volumes() -> None:
@@ -154,20 +156,20 @@ def test_a_claim_named_twice_needs_two_volumes() -> None:
 def test_a_volume_is_made_where_the_class_and_the_driver_can(
     node: model.Node, records: list[Record], reason: Reason | None
 ) -> None:
-    found = on(node, ["data"], made.claim(storage_class="made"), *records)
-    assert [one.reason for one in found.rejections] == ([] if reason is None else [reason])
-    assert [claim.name for claim in found.provision] == (["data"] if reason is None else [])
+    choice = on(node, ["data"], made.claim(storage_class="made"), *records)
+    assert [rejection.reason for rejection in choice.rejections] == ([] if reason is None else [reason])
+    assert [claim.name for claim in choice.provision] == (["data"] if reason is None else [])
 
 
 def test_only_the_node_selected_before_is_left() -> None:
     claim = made.claim(storage_class="made", annotations=SELECTED)
     assert on(made.node("node-1"), ["data"], claim).provision == (claim,)
     elsewhere = on(made.node("node-2"), ["data"], claim)
-    assert [one.reason for one in elsewhere.rejections] == [Reason.PROVISIONING_ELSEWHERE]
+    assert [rejection.reason for rejection in elsewhere.rejections] == [Reason.PROVISIONING_ELSEWHERE]
 
 
 def test_both_reasons_against_a_node_are_told() -> None:
     bound = made.claim("a", volume_name="pv-1", annotations=BOUND)
     records = bound, made.claim("b"), made.volume("pv-1", zone="z", claim="default/a", phase="Bound")
-    found = on(made.node(zone="a"), ["a", "b"], *records)
-    assert [one.reason for one in found.rejections] == [Reason.VOLUME_UNREACHABLE, Reason.NO_VOLUME_FITS]
+    choice = on(made.node(zone="a"), ["a", "b"], *records)
+    assert [rejection.reason for rejection in choice.rejections] == [Reason.VOLUME_UNREACHABLE, Reason.NO_VOLUME_FITS]

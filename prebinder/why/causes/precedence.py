@@ -73,8 +73,9 @@ DECISIVE: Final = frozenset[ClaimCheck]({claim_and_class.waits_for_first_consume
 POD_CHECKS: Final[tuple[PodCheck, ...]] = (
     # Our own gate, and what keeps the controller from removing it.
     volumes.held_back,
+    reported.refused_by_controller,
     # No scheduler has considered the pod: the state of nodes is not the reason yet.
-    scheduling.scheduling_gated,
+    scheduling.gated_by_others,
     scheduling.scheduler_not_running,
     reported.extender_unavailable,
     # A node was chosen already: the state of the others is no reason any more.
@@ -86,6 +87,8 @@ POD_CHECKS: Final[tuple[PodCheck, ...]] = (
     topology.topology_conflict,
     missing_volumes.volumes_rule_out_nodes,
     topology.no_node_fits,
+    # The controller keeps its gate for as long as no node has volumes for the pod, so the nodes come first.
+    scheduling.gated,
     devices.device_claim_pending,
     # Last, what only a text shows: nodes that an extender rejects, and a symptom without a visible cause.
     reported.refused_by_extender,

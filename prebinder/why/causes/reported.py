@@ -17,6 +17,8 @@ from prebinder.why.facts.facts import Facts
 from prebinder.why.report.report import Evidence, Link
 
 _LONGEST_QUOTE: Final = 300
+_CONTROLLER: Final = "/pvc-prebinder"
+"""How our controller's name as a reporter ends; the annotation prefix precedes it."""
 
 _OF_PROVISIONERS: Final = (
     (re.compile(r"claim Selector is not supported"), Reason.SELECTOR_ON_DYNAMIC_CLASS),
@@ -49,6 +51,14 @@ _REFUSED_BY_EXTENDER: Final = re.compile(
     r"(?P<why>[^,.]*)"
 )
 """Our extender's reasons against a node (scheduler.extender.rules), as kube-scheduler repeats them."""
+
+_OF_CONTROLLER: Final = re.compile(
+    r"(?P<state>No volumes reserved|Bind not finished): (?P<code>\w+)\.(?P<advice>[^\n]*)"
+)
+"""How our controller begins its Event about a pod for which it reserves nothing (binder.reporting.announce)."""
+
+_CODES: Final = frozenset(Reason) - {Reason.EXPLANATION_PENDING}
+_MOST_REJECTIONS: Final = 4
 
 _BIND_TIMEOUT: Final = re.compile(
     r"running PreBind plugin \"?VolumeBinding|timed out waiting for the condition|provisioning failed for PVC"
@@ -107,6 +117,34 @@ def refused_by_extender(facts: Facts, pod: Pod) -> Finding | None:
         (pod_link(pod), Link("Scheduler", pod.scheduler_name, "calls the extender of pvc-prebinder")),
         (words,),
         (Step("kubectl get pv -o yaml | grep -e '^    name:' -e reserved-for: -e health:", note),),
+    )
+
+
+def refused_by_controller(facts: Facts, pod: Pod) -> Finding | None:
+    """The pod has our gate, and the controller's last Event tells why no volumes are reserved for it.
+
+    The gate only shows that it waits; the controller has planned all claims of the pod together, and knows the rule.
+    """
+    if not facts.annotations.carries_gate(pod):
+        return None
+    event = next((event for event in facts.events_of("Pod", pod.key) if event.reporter.endswith(_CONTROLLER)), None)
+    refusal = None if event is None else _OF_CONTROLLER.match(event.note)
+    if event is None or refusal is None or refusal["code"] not in _CODES:
+        return None
+    rejections = [line for line in event.note.splitlines()[1:] if line][:_MOST_REJECTIONS]
+    whose = f"Event {event.reason} of {event.reporter}"
+    state = "reserves no volumes for the pod" if refusal["state"].startswith("No") else "has not bound its volumes"
+    return Finding(
+        Reason(refusal["code"]),
+        f"pvc-prebinder {state}, so the pod keeps its scheduling gate.{refusal['advice']}",
+        (pod_link(pod, "SchedulingGated"), Link("Scheduler", "pvc-prebinder", refusal["code"])),
+        tuple(Evidence(whose, "", line) for line in rejections) or (quoted(facts, event),),
+        (
+            Step(
+                f"kubectl -n {pod.namespace} describe pod {pod.name}",
+                "shows the whole Event; the gate goes with its cause",
+            ),
+        ),
     )
 
 

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,13 @@ OURS: dict[str, Any] = {"claim": "data", "claim_uid": None, "phase": "Available"
 """A volume with a claimRef that an administrator wrote."""
 
 BOUND = [claim(volume="pv-1"), volume(claim="data", zone="a"), storage_class()]
+CONTROLLER = "scheduler.cloud.example/pvc-prebinder"
+REFUSAL = (
+    "No volumes reserved: NoJointAssignment. Add a volume so that one zone has a volume for each claim of the pod.\n"
+    "zone a: NoJointAssignment (wanted 2 volumes at once, found none for web/logs)\n"
+    "zone b: NoJointAssignment (wanted 2 volumes at once, found none for web/data)"
+)
+UNEXPLAINED = "No volumes reserved: ExplanationPending. Many pods were rejected at once."
 WEBHOOK = 'admission webhook "policy.example" denied the request: label team is missing'
 LIMIT = "maximum storage usage per PersistentVolumeClaim is 1Gi, but request is 10Gi"
 OF_SET = "create Claim data-db-0 for Pod db-0 in StatefulSet db failed error: {}"
@@ -51,6 +59,12 @@ def tainted(name: str, key: str, **how: Any) -> Document:
 
 def refused(note: str) -> Document:
     return event("StatefulSet", "db", "FailedCreate", note, reporter="statefulset-controller")
+
+
+def gated(*claims: str, other: str = "") -> Document:
+    """A pod that no scheduler has seen, with our gate, and another component's."""
+    gates = [{"name": name} for name in ("scheduler.cloud.example/volumes", other) if name]
+    return pod("db-0", *claims, spec={"schedulingGates": gates}, status={"conditions": []})
 
 
 @dataclass(frozen=True)
@@ -211,6 +225,58 @@ DUMPS = {
             )
         ],
         "untolerated taint",
+    ),
+    "behind our gate the controller found no common zone": Dump(
+        "NoJointAssignment",
+        [
+            gated("data", "logs"),
+            claim(),
+            claim("logs"),
+            storage_class(),
+            volume(zone="a"),
+            volume("pv-2", zone="b"),
+            *NODES,
+            event("Pod", "db-0", "NoJointAssignment", REFUSAL, reporter=CONTROLLER),
+        ],
+        "found none for web/logs",
+    ),
+    "behind our gate no node has both volumes, and no Event is left": Dump(
+        "StaticOnlyNoMatch",
+        [
+            gated("data", "logs"),
+            claim(),
+            claim("logs"),
+            storage_class(),
+            volume(zone="a"),
+            volume("pv-2", zone="b"),
+            *NODES,
+        ],
+    ),
+    "the controller has not explained its refusal yet": Dump(
+        "TopologyConflict",
+        [
+            gated("data"),
+            claim(),
+            storage_class(),
+            volume(zone="z"),
+            *NODES,
+            event("Pod", "db-0", "ExplanationPending", UNEXPLAINED, reporter=CONTROLLER),
+        ],
+    ),
+    "volumes were reserved after a refusal": Dump(
+        "SchedulingGated",
+        [
+            gated("data"),
+            claim(),
+            storage_class(),
+            volume(),
+            *NODES,
+            event("Pod", "db-0", "NoJointAssignment", REFUSAL, reporter=CONTROLLER, ago=timedelta(minutes=9)),
+            event("Pod", "db-0", "VolumeReserved", "Reserved pv-1", reporter=CONTROLLER, type="Normal"),
+        ],
+    ),
+    "another's gate hides the nodes": Dump(
+        "SchedulingGated", [gated("data", other="example.com/later"), *BOUND, node("b1", "b"), SCHEDULED], "example.com"
     ),
     "lists in a list": Dump(
         "ClaimNotFound",

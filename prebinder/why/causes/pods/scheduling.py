@@ -89,30 +89,41 @@ def claim_not_owned(facts: Facts, pod: Pod) -> Finding | None:
     return None
 
 
-def scheduling_gated(facts: Facts, pod: Pod) -> Finding | None:
+def gated_by_others(facts: Facts, pod: Pod) -> Finding | None:
     """A scheduling gate keeps the pod out of the queue (KEP-3521); the component that set it has to remove it."""
     others = facts.annotations.other_gates(pod)
-    ours = facts.annotations.carries_gate(pod)
-    if not (others or ours):
+    if not others:
         return None
-    gates = [*others, *([facts.annotations.gate] if ours else [])]
-    who = "pvc-prebinder, when it holds the pod's volumes" if ours and not others else f"the owner of {named(others)}"
     step = Step(f"kubectl -n {pod.namespace} describe pod {pod.name}", "its Events show what the gate waits for")
-    if ours and not others:
-        step = Step(
-            "kubectl -n pvc-prebinder-system get deploy,lease", "is the controller running, and does it hold its Lease?"
-        )
+    return _gated(facts, pod, f"the owner of {named(others)}", step)
+
+
+def gated(facts: Facts, pod: Pod) -> Finding | None:
+    """Our own gate keeps the pod out of the queue, and nothing shows why the controller has not removed it."""
+    if not facts.annotations.carries_gate(pod):
+        return None
+    step = Step(
+        "kubectl -n pvc-prebinder-system get deploy,lease", "is the controller running, and does it hold its Lease?"
+    )
+    return _gated(facts, pod, "pvc-prebinder, when it holds the pod's volumes", step)
+
+
+def _gated(facts: Facts, pod: Pod, who: str, step: Step) -> Finding:
+    ours = [facts.annotations.gate] if facts.annotations.carries_gate(pod) else []
+    gates = ", ".join([*facts.annotations.other_gates(pod), *ours])
     return Finding(
         Reason.POD_GATED,
         f"The pod carries a scheduling gate, which is to be removed by {who}.",
         (pod_link(pod, "SchedulingGated"),),
-        (Evidence(pod_object(pod, "spec.schedulingGates"), "none", ", ".join(gates)),),
+        (Evidence(pod_object(pod, "spec.schedulingGates"), "none", gates),),
         (step,),
     )
 
 
 def scheduler_not_running(facts: Facts, pod: Pod) -> Finding | None:
     """No scheduler runs for `spec.schedulerName`: its Lease has expired, or there is none and no verdict on the pod."""
+    if facts.annotations.carries_gate(pod):  # No scheduler looks at it.
+        return None
     name = pod.scheduler_name
     is_known = pod.unschedulable or bool(pod.nominated_node) or _last_look(facts, pod) is not None
     if pod.created is None or facts.now - pod.created < _PATIENCE:

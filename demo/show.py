@@ -79,7 +79,7 @@ class Show:
             print_lines(self._console, changed_lines(before, self.rows))
 
 
-def told(diary: Sequence[tuple[datetime, str]]) -> Iterator[str]:
+def with_seconds(diary: Sequence[tuple[datetime, str]]) -> Iterator[str]:
     """Return the diary with seconds since its first entry."""
     for when, words in diary:
         yield f"  {(when - diary[0][0]).total_seconds():5.1f} s  {words}"

@@ -10,7 +10,7 @@ from binder.reservation.contract import Annotations
 from csi.health.topology import contradiction
 from csi.health.verdict import Verdict
 from demo import scene as demo_scene
-from demo.show import told
+from demo.show import with_seconds
 from demo.stage import Ready
 from demo.view import Row, zone_of_volume
 from demo.watch import SeenEvent
@@ -61,7 +61,7 @@ def outage(diary: Sequence[tuple[datetime, str]]) -> Iterator[str]:
     if diary:
         yield ""
         yield "A volume became unhealthy while pods waited:"
-        yield from told(diary)
+        yield from with_seconds(diary)
 
 
 def refusals(rows: Sequence[Row], events: Mapping[str, SeenEvent]) -> Iterator[str]:

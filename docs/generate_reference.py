@@ -61,10 +61,10 @@ def _summary(command: click.Command) -> str:
 
 def _flags(command: click.Command, context: click.Context) -> Iterator[str]:
     records = [param.get_help_record(context) for param in command.params if isinstance(param, click.Option)]
-    told = [record for record in records if record is not None]
+    documented = [record for record in records if record is not None]
     yield "| flag | meaning |"
     yield "|---|---|"
-    yield from (f"| `{_cell(flag)}` | {_cell(words)} |" for flag, words in told)
+    yield from (f"| `{_cell(flag)}` | {_cell(words)} |" for flag, words in documented)
 
 
 def _file(name: str, schema: Mapping[str, Any]) -> Iterator[str]:

@@ -13,6 +13,7 @@ from tests.test_architecture import PRODUCT, ROOT, modules, name_of
 
 LEVELS = {"debug", "info", "warning", "error", "exception", "critical"}
 PACKAGES = (*PRODUCT, "soak", "bench")
+EVERYWHERE = (*PACKAGES, "tests", "docs")
 
 LOG_KEYS: Final = {
     # Whom it is about: namespace/name, or the name alone.
@@ -143,7 +144,7 @@ def bound_names(module: Path) -> Iterator[tuple[int, str]]:
             yield node.lineno, node.id
 
 
-@pytest.mark.parametrize("module", modules(*PACKAGES), ids=name_of)
+@pytest.mark.parametrize("module", modules(*EVERYWHERE), ids=name_of)
 def test_variables_are_named_for_what_they_are(module: Path) -> None:
     assert [f"{line}: {name}" for line, name in bound_names(module) if name in NAMELESS] == []
 

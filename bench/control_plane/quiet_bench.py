@@ -58,9 +58,15 @@ def _rows(seen: list[Request], seconds: float, pairs: int) -> list[Row]:
     writes = [entry for entry in seen if entry.verb not in READING]
     renewals = [entry for entry in writes if entry.request.resource == LEASES.plural]
     others = Counter(f"{entry.verb} {entry.request.resource}" for entry in seen if entry not in renewals)
-    told = ", ".join(f"{count} {what}" for what, count in others.most_common())
+    details = ", ".join(f"{count} {what}" for what, count in others.most_common())
     return [
         Row("writes but for the Lease", (len(writes) - len(renewals)) / minutes, "1/min", f"{pairs} pairs", at_most=0),
         Row("renewals of the Lease", len(renewals) / minutes, "1/min", "every 2 s"),
-        Row("requests in total", len(seen) / seconds, "1/s", f"in {seconds:.0f} s without renewals: {told}", at_most=1),
+        Row(
+            "requests in total",
+            len(seen) / seconds,
+            "1/s",
+            f"in {seconds:.0f} s without renewals: {details}",
+            at_most=1,
+        ),
     ]

@@ -106,8 +106,8 @@ def _noded(terms: int) -> Made:
     documents = list(_pods(50, lambda _: [1]))
     for number, document in enumerate(documents):
         if document["kind"] == "Pod":
-            asked = [{"key": f"k{number}", "operator": "In", "values": [f"v{each}"]} for each in range(terms)]
-            affinity = {"nodeSelectorTerms": [{"matchExpressions": [each]} for each in asked]}
+            requirements = [{"key": f"k{number}", "operator": "In", "values": [f"v{each}"]} for each in range(terms)]
+            affinity = {"nodeSelectorTerms": [{"matchExpressions": [each]} for each in requirements]}
             document["spec"]["affinity"] = {
                 "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": affinity}
             }
@@ -124,14 +124,14 @@ def _competing(pods: int) -> Made:
 
 def _competing_for_local(pods: int) -> Made:
     """As many pods that compete for volumes on as many nodes as there are pods to a node, a tenth too few."""
-    asked = [[1 + (number * 7 + each * 3) % 9 for each in range(1 + number % 3)] for number in range(pods)]
+    requests = [[1 + (number * 7 + each * 3) % 9 for each in range(1 + number % 3)] for number in range(pods)]
     free: list[Document] = []
-    for number, each in enumerate(size for sizes in asked for size in sizes):
+    for number, each in enumerate(size for sizes in requests for size in sizes):
         if number % 10:
             document = local_volume(number % 200, number)
             document["spec"]["capacity"] = {"storage": f"{each}Gi"}
             free.append(document)
-    return [*nodes(200), *free], list(_pods(pods, lambda number: asked[number]))
+    return [*nodes(200), *free], list(_pods(pods, lambda number: requests[number]))
 
 
 def _nothing(_: int) -> Made:
@@ -197,8 +197,8 @@ def _bound(count: int) -> Iterator[Document]:
 def local_volume(node: int, number: int) -> Document:
     """Return a volume that is accessible from one node only."""
     document = _in_phase(volume(f"local-{node:04}-{number}", "", 10), "Available")
-    asked = {"key": HOSTNAME, "operator": "In", "values": [f"node-{node:04}"]}
-    document["spec"]["nodeAffinity"] = {"required": {"nodeSelectorTerms": [{"matchExpressions": [asked]}]}}
+    requirement = {"key": HOSTNAME, "operator": "In", "values": [f"node-{node:04}"]}
+    document["spec"]["nodeAffinity"] = {"required": {"nodeSelectorTerms": [{"matchExpressions": [requirement]}]}}
     return document
 
 

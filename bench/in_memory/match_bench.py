@@ -13,7 +13,7 @@ from statistics import median
 from time import perf_counter_ns
 from typing import Final
 
-from bench.in_memory.match_volumes import ASKED, LAYOUTS, QUERIES, query, volumes
+from bench.in_memory.match_volumes import LAYOUTS, QUERIES, QUESTIONS, query, volumes
 from bench.rows import Row
 from binder.matching.index import VolumeIndex
 from devcluster.build import toolchain
@@ -37,8 +37,8 @@ def run(quick: bool) -> list[Row]:
             made = volumes(count, layout)
             rows += _index_rows(count, layout, made)
             index = VolumeIndex.of(made)
-            for asked in ASKED:
-                name = f"{layout}/{asked}/{count}"
+            for question in QUESTIONS:
+                name = f"{layout}/{question}/{count}"
                 rows += _compared(name, index, timings[name], answers[name])
     return [*rows, *_flatness(rows, counts)]
 
@@ -58,15 +58,15 @@ def upstream(counts: Sequence[int]) -> tuple[dict[str, float], dict[str, list[st
         "-timeout=30m",
         ".",
     ]
-    asked = toolchain.environment() | {"VOLUMES": ",".join(map(str, counts))}
-    done = subprocess.run(command, cwd=UPSTREAM, env=asked, stdout=subprocess.PIPE, text=True, check=True)
+    environment = toolchain.environment() | {"VOLUMES": ",".join(map(str, counts))}
+    done = subprocess.run(command, cwd=UPSTREAM, env=environment, stdout=subprocess.PIPE, text=True, check=True)
     timings = {name: float(nanoseconds) for name, nanoseconds in _TIMING.findall(done.stdout)}
     return timings, {name: answer.split(",") for name, answer in _ANSWERS.findall(done.stdout)}
 
 
 def _compared(name: str, index: VolumeIndex, theirs: float, answers: list[str]) -> Iterator[Row]:
-    layout, asked, count = name.split("/")
-    queries = [query(number, int(count), layout, asked) for number in range(QUERIES)]
+    layout, question, count = name.split("/")
+    queries = [query(number, int(count), layout, question) for number in range(QUERIES)]
     results = [index.smallest(claim, labels) for claim, labels in queries]
     if [volume.name if volume else "-" for volume in results] != answers:
         raise AssertionError(f"{name}: ours and FindMatchingVolume do not agree")
@@ -99,9 +99,11 @@ def _flatness(rows: Sequence[Row], counts: Sequence[int]) -> Iterator[Row]:
     values = {row.name: row.value for row in rows}
     fewest, most = counts[0], counts[-1]
     for layout in LAYOUTS:
-        for asked in ASKED:
-            growth = values[f"match {layout}/{asked}/{most}: ours"] / values[f"match {layout}/{asked}/{fewest}: ours"]
-            yield Row(f"match {layout}/{asked}: {most} against {fewest} volumes", growth, "x", "1 is flat")
+        for question in QUESTIONS:
+            growth = (
+                values[f"match {layout}/{question}/{most}: ours"] / values[f"match {layout}/{question}/{fewest}: ours"]
+            )
+            yield Row(f"match {layout}/{question}: {most} against {fewest} volumes", growth, "x", "1 is flat")
 
 
 def _timed(action: Callable[[], object]) -> float:

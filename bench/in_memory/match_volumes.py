@@ -16,7 +16,7 @@ from kube.rules.quantity import parse_quantity
 
 QUERIES: Final = 64
 LAYOUTS: Final = ("zonal", "local")
-ASKED: Final = ("nowhere", "node", "node+selector")
+QUESTIONS: Final = ("nowhere", "node", "node+selector")
 
 _CLASS: Final = "fast"
 _ZONE: Final = "topology.kubernetes.io/zone"
@@ -30,7 +30,7 @@ def volumes(count: int, layout: str) -> list[Volume]:
     return [_volume(number, layout) for number in range(count)]
 
 
-def query(number: int, count: int, layout: str, asked: str) -> tuple[Claim, dict[str, str] | None]:
+def query(number: int, count: int, layout: str, question: str) -> tuple[Claim, dict[str, str] | None]:
     """Return a claim and the labels of the node it is to be matched on, None for no node."""
     at = number * 1580 % count // 20 * 20
     size = _size(at) if layout == "local" else 1 + number * 37 % 400
@@ -42,10 +42,10 @@ def query(number: int, count: int, layout: str, asked: str) -> tuple[Claim, dict
         storage_class=_CLASS,
         request=parse_quantity(f"{size}Gi"),
         access_modes=(READ_WRITE_ONCE,),
-        selector=LabelSelector((("tier", "gold"),)) if asked == "node+selector" else None,
+        selector=LabelSelector((("tier", "gold"),)) if question == "node+selector" else None,
     )
     labels = {_ZONE: _zone(number), _HOSTNAME: _node(at)}
-    return claim, None if asked == "nowhere" else labels
+    return claim, None if question == "nowhere" else labels
 
 
 def _volume(number: int, layout: str) -> Volume:

@@ -39,12 +39,16 @@ class Echo:
     """The verbs without any evaluation."""
 
     def filter(self, body: bytes, now: datetime) -> Answer:  # noqa: ARG002
-        asked = read(body)
-        return Answer(filter_result(asked, {}), len(asked.names), len(asked.names))
+        candidates = read(body)
+        return Answer(filter_result(candidates, {}), len(candidates.names), len(candidates.names))
 
     def prioritize(self, body: bytes, now: datetime) -> Answer:  # noqa: ARG002
-        asked = read(body)
-        return Answer(priorities([HostPriority(name, 0) for name in asked.names]), len(asked.names), len(asked.names))
+        candidates = read(body)
+        return Answer(
+            priorities([HostPriority(name, 0) for name in candidates.names]),
+            len(candidates.names),
+            len(candidates.names),
+        )
 
     def preempt(self, body: bytes, now: datetime) -> Answer:  # noqa: ARG002
         request = read_preemption(body)

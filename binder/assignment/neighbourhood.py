@@ -226,8 +226,8 @@ class Neighbourhood:
             for verdict in self._apart(pod):
                 closed |= self._index.everything & ~verdict.allowed
             own, meant_by = self._ties.add(ties_of(pod)), self._ties.meaning(pod)
-            asked = (own, meant_by, host_ports(pod), disks_of(pod), closed)
-            kind = self._interned.setdefault(asked, _Kind(*asked))
+            traits = (own, meant_by, host_ports(pod), disks_of(pod), closed)
+            kind = self._interned.setdefault(traits, _Kind(*traits))
             self._kinds[pod.key] = kind
         return kind
 
@@ -250,15 +250,15 @@ class Neighbourhood:
         pod, nodes = demand.pod, self._index.everything & ~kind.closed
         if not kind.own & self._moving:
             return nodes
-        asked = (pod.namespace, kind.own, kind.meant_by, kind.closed, demand.needs_of_node)
-        known = self._open.get(asked)
+        question = (pod.namespace, kind.own, kind.meant_by, kind.closed, demand.needs_of_node)
+        known = self._open.get(question)
         if known is not None and known[0] == len(self._booked):
             return known[1]
         for verdict in self._near(pod, kind):
             nodes &= verdict.allowed
         for spread in spread_verdicts(pod, self._all, self._sure):
             nodes &= spread.allowed
-        self._open[asked] = (len(self._booked), nodes)
+        self._open[question] = (len(self._booked), nodes)
         return nodes
 
     def _near(self, pod: Pod, kind: _Kind) -> Sequence[TermVerdict]:

@@ -178,14 +178,14 @@ class Reconciler:
             if not isinstance(decision, Reserve | Finish):
                 return decision
             began = self.clock.monotonic()
-            if not await self._asked(decision):
+            if not await self._probed(decision):
                 return decision
             if self.clock.monotonic() - began <= STILL_TRUE and self.planner.stands(decision):
                 return decision
         self.planner.forget(key)
         return None
 
-    async def _asked(self, decision: Reserve | Finish) -> bool:
+    async def _probed(self, decision: Reserve | Finish) -> bool:
         try:
             return await self.gate.ask(decision, self.clock.now())
         except BaseException:

@@ -73,13 +73,13 @@ def care_for(
 
     `record` is the health record of its driver; `others` is what neither the driver nor an agent of ours reported.
     """
-    asked = volume.driver in settings.drivers
+    probed = volume.driver in settings.drivers
     answered = record.finding if record is not None else None
-    own = answered if asked else published_finding(volume, settings.annotations, now)
+    own = answered if probed else published_finding(volume, settings.annotations, now)
     finding = combined_finding([*([own] if own is not None else []), *others])
     # The driver's own report and nothing else, so that every process that probes the driver, the agent too, writes the
     # same.
-    news = unpublished(volume, own, settings.annotations) if asked else None
+    news = unpublished(volume, own, settings.annotations) if probed else None
     step = None if settings.only_asked else quarantine_step(volume, own, settings.annotations)
     care = Care(volume, finding, own, news, step)
     return care if settings.quarantine else care.without_quarantine()

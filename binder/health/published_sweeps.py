@@ -77,7 +77,7 @@ def unpublished_exceptions(
         left -= {
             volume.handle
             for volume in volumes
-            if volume.handle in left and volume.driver == sweep.driver and _says_unhealthy(volume, annotations)
+            if volume.handle in left and volume.driver == sweep.driver and _annotated_unhealthy(volume, annotations)
         }
     return frozenset(left) if len(left) <= MOST_EXCEPTIONS else None
 
@@ -108,7 +108,7 @@ def swept_health(
     If several processes probe a driver, each must have found the volume healthy; the latest is named.
     """
     own = [sweep for sweep in sweeps if sweep.report.driver == volume.driver]
-    if not own or not volume.handle or _says_unhealthy(volume, annotations):
+    if not own or not volume.handle or _annotated_unhealthy(volume, annotations):
         return None
     recent = [sweep for sweep in own if sweep.report.recent(now)]
     covering = [sweep for sweep in recent if sweep.report.covers(volume.resource_version, volume.created)]
@@ -131,7 +131,7 @@ def _words_of(states: Collection[HealthState], *, outdated: bool) -> tuple[Healt
     return HealthState.UNSUPPORTED, NO_CAPABILITY, NO_CAPABILITY_MESSAGE
 
 
-def _says_unhealthy(volume: Volume, annotations: Annotations) -> bool:
+def _annotated_unhealthy(volume: Volume, annotations: Annotations) -> bool:
     published = published_health(volume, annotations)
     return published is not None and published.state in UNHEALTHY
 

@@ -22,13 +22,13 @@ def reported(
     snapshot: Snapshot,
     node_storage: NodeStorage,
     annotations: Annotations,
-    asked: Collection[str],
+    probed: Collection[str],
     now: datetime,
 ) -> tuple[Finding, ...]:
     """Return what is reported about the volume, one finding for each source; `asked` are the drivers that are
     probed.
     """
-    published = None if volume.driver in asked else published_finding(volume, annotations, now)
+    published = None if volume.driver in probed else published_finding(volume, annotations, now)
     others = reported_by_others(volume, snapshot, node_storage, now)
     return others if published is None else (published, *others)
 

@@ -118,15 +118,15 @@ class Explainer:
             open_to = self._topologies.open_to(demand)[:_MOST_TOPOLOGIES]
             self._looks += len(open_to) * len(demand.required)
             self._short[demand.kind] = [self._shortage(demand, topology) for topology in open_to]
-        told: list[tuple[int, Rejection]] = []
+        shortfalls: list[tuple[int, Rejection]] = []
         for topology, shapes, short in self._short[demand.kind]:
             missing = [claim.key for claim in demand.required if demand.shape_of(claim) in shapes]
             if missing:
-                told.append((len(missing), _missing(demand, topology, f"none for {', '.join(missing)}")))
+                shortfalls.append((len(missing), _missing(demand, topology, f"none for {', '.join(missing)}")))
             else:
-                told.append((short, _missing(demand, topology, f"{short} too few for all of them together")))
-        told.sort(key=lambda pair: (pair[0], pair[1].subject))
-        return [rejection for _, rejection in told] or [_no_topology(demand)]
+                shortfalls.append((short, _missing(demand, topology, f"{short} too few for all of them together")))
+        shortfalls.sort(key=lambda pair: (pair[0], pair[1].subject))
+        return [rejection for _, rejection in shortfalls] or [_no_topology(demand)]
 
     def _shortage(self, demand: Demand, topology: Topology) -> tuple[Topology, frozenset[ClaimShape], int]:
         """Return the shapes for which the topology has nothing, else how many claims have no volume at least."""
@@ -141,16 +141,16 @@ class Explainer:
         return self._nodes[demand.kind]
 
     def _refused_nodes(self, demand: Demand) -> list[Rejection]:
-        told: list[Rejection] = []
+        rejections: list[Rejection] = []
         for topology in self._jointly_met(demand):
             attach = self._attach(demand, topology)
-            for node in topology.nodes[: _MOST_NODES - len(told)]:
+            for node in topology.nodes[: _MOST_NODES - len(rejections)]:
                 self._looks += 1
                 rejection = self._booking.refuse(demand, node, attach)
                 if rejection is None:
                     return []
-                told.append(rejection)
-        return told
+                rejections.append(rejection)
+        return rejections
 
     def _attach(self, demand: Demand, topology: Topology) -> Attach:
         """Return what would have to be attached if the pod got the first volume of each claim."""
@@ -160,9 +160,9 @@ class Explainer:
     def _lost(self, demand: Demand) -> Refuse:
         """Return which pods were faster: this one could have been served alone, but others of the pass came first."""
         losses = [self._losses(demand, claim) for claim in demand.required]
-        told = [rejection for lost, _ in losses for rejection in lost]
+        rejections = [rejection for lost, _ in losses for rejection in lost]
         some_left = all(left for _, left in losses)
-        return self._refuse(demand, Reason.NO_JOINT_ASSIGNMENT if some_left else Reason.NO_VOLUME_FITS, told)
+        return self._refuse(demand, Reason.NO_JOINT_ASSIGNMENT if some_left else Reason.NO_VOLUME_FITS, rejections)
 
     def _losses(self, demand: Demand, claim: Claim) -> tuple[tuple[Rejection, ...], bool]:
         """Return which of the claim's volumes went to which claim in this pass, and whether one is left."""
@@ -198,8 +198,8 @@ def most_served(options: Mapping[str, Sequence[Volume]]) -> int:
     return sum([matching.add(kind) for kind in wanted])
 
 
-def _no_node(demand: Demand, told: Sequence[Rejection]) -> Rejection:
-    offered = f"{len(told)} nodes: {reasons_text(Counter(rejection.reason for rejection in told))}"
+def _no_node(demand: Demand, rejections: Sequence[Rejection]) -> Rejection:
+    offered = f"{len(rejections)} nodes: {reasons_text(Counter(rejection.reason for rejection in rejections))}"
     return Rejection(
         Reason.NO_NODE_FITS,
         demand.pod.key,

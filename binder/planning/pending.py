@@ -10,13 +10,13 @@ from kube.rules.topology import zone_of
 from kube.store.snapshot import Snapshot
 
 
-def pending_reason(claim: Claim, snapshot: Snapshot, told: Mapping[str, Reason]) -> Reason:
+def pending_reason(claim: Claim, snapshot: Snapshot, reasons: Mapping[str, Reason]) -> Reason:
     """Return what the claim waits for: the result of the last attempt for its pod (`told`, by claim), else what is
     evident.
     """
     # A finished pod waits for nothing; its claim does, and for what is evident.
-    if told.get(claim.key, Reason.POD_ENDED) is not Reason.POD_ENDED:
-        return told[claim.key]
+    if reasons.get(claim.key, Reason.POD_ENDED) is not Reason.POD_ENDED:
+        return reasons[claim.key]
     name = class_of(claim)
     if claim.volume_name and claim.volume_name not in snapshot.volumes:
         return Reason.REQUESTED_VOLUME_MISSING

@@ -116,12 +116,12 @@ class _VolumeRows:
 
     def __init__(self, formulation: Formulation, competition: Competition) -> None:
         self._formulation = formulation
-        self._asked: defaultdict[ClaimKind, Factors] = defaultdict(dict)
+        self._requests: defaultdict[ClaimKind, Factors] = defaultdict(dict)
         for column, (number, topology) in enumerate(formulation.places):
             for kind, count in Counter(competition.shapes[number].kinds[topology]).items():
-                self._asked[kind][column] = float(count)
+                self._requests[kind][column] = float(count)
         self._sizes: defaultdict[ClaimFamily, set[int]] = defaultdict(set)
-        for family, request in self._asked:
+        for family, request in self._requests:
             self._sizes[family].add(request)
         self._pools = _pools(competition.listed)
         self._shared = Counter(family for families in self._pools for family in families)
@@ -131,7 +131,7 @@ class _VolumeRows:
         for families, volumes in self._pools.items():
             self._add_pool(families, volumes)
         for kind, shares in self._shares.items():
-            self._formulation.rows.append(Row({**self._asked[kind], **shares}, 0.0, 0.0))
+            self._formulation.rows.append(Row({**self._requests[kind], **shares}, 0.0, 0.0))
 
     def _add_pool(self, families: Sequence[ClaimFamily], volumes: Sequence[Volume]) -> None:
         """Add a row for each requested size, the largest first: what it leaves over goes to the next."""
@@ -149,8 +149,8 @@ class _VolumeRows:
 
     def _taken(self, kind: ClaimKind, most: int) -> Factors:
         """Return what claims of the kind take from a pool that has this many volumes."""
-        if kind not in self._asked or self._shared[kind.family] == 1:
-            return self._asked.get(kind, {})
+        if kind not in self._requests or self._shared[kind.family] == 1:
+            return self._requests.get(kind, {})
         share = self._formulation.new_column(most)
         self._shares[kind][share] = -1.0
         return {share: 1.0}

@@ -57,7 +57,7 @@ class Announcer:
     def __init__(self, sink: EventSink, clock: Elapsed) -> None:
         self._sink = sink
         self._clock = clock
-        self._said: dict[str, int] = {}
+        self._published: dict[str, int] = {}
         self._refused: dict[str, dict[Reason, float]] = {}
         self._seen: dict[str, object] = {}
 
@@ -91,18 +91,18 @@ class Announcer:
 
         A root reason is reported once in REPEAT, however its evidence changes in the meantime.
         """
-        told, now = self._refused.setdefault(decision.pod.key, {}), self._clock.monotonic()
-        if told and decision.reason is Reason.EXPLANATION_PENDING:
+        announced, now = self._refused.setdefault(decision.pod.key, {}), self._clock.monotonic()
+        if announced and decision.reason is Reason.EXPLANATION_PENDING:
             return
         evidence = frozenset(rejection.reason for rejection in decision.rejections) - {decision.reason}
         refusal = (decision.pod.uid, decision.reason, evidence)
         # What was suppressed once is not reported later, when nothing changes any more.
         seen, self._seen[decision.pod.key] = self._seen.get(decision.pod.key), refusal
-        if refusal == seen or now - told.get(decision.reason, -REPEAT) < REPEAT:
+        if refusal == seen or now - announced.get(decision.reason, -REPEAT) < REPEAT:
             return
         if not self._is_news(decision.pod, refusal):
             return
-        told[decision.reason] = now
+        announced[decision.reason] = now
         note = refusal_note(decision)
         self._publish(ObjectRef.of_pod(decision.pod), None, "Warning", str(decision.reason), note)
         for claim in _few(claims):
@@ -133,15 +133,15 @@ class Announcer:
 
     def forget(self, pod_key: str) -> None:
         """The pod is gone, or needs nothing any more."""
-        self._said.pop(pod_key, None)
+        self._published.pop(pod_key, None)
         self._refused.pop(pod_key, None)
         self._seen.pop(pod_key, None)
 
     def _is_news(self, pod: Pod, news: object) -> bool:
         digest = hash((pod.uid, news))
-        if self._said.get(pod.key) == digest:
+        if self._published.get(pod.key) == digest:
             return False
-        self._said[pod.key] = digest
+        self._published[pod.key] = digest
         return True
 
     def _publish(

@@ -76,7 +76,7 @@ def release_of_volume(name: str, look: Look) -> Release | None:
     cause = _cause(volume, reservation, claim, look)
     if cause is None:
         return None
-    annotated = claim if claim is not None and _says(claim, name, look.annotations) else None
+    annotated = claim if claim is not None and _names(claim, name, look.annotations) else None
     clear = cause is not Cause.BOUND and _may_be_cleared(volume, look)
     return Release(cause, volume, annotated, clear, reservation.bound_at)
 
@@ -173,7 +173,7 @@ def _given_up(volume: Volume, claim: Claim, cause: Cause, annotations: Annotatio
     return Release(
         cause,
         volume,
-        claim if _says(claim, volume.name, annotations) else None,
+        claim if _names(claim, volume.name, annotations) else None,
         annotations.claim_ref_is_ours(volume) and may_clear(volume, claim),
         reservation.bound_at if reservation is not None else None,
     )
@@ -251,7 +251,7 @@ def _may_be_cleared(volume: Volume, look: Look) -> bool:
     return may_clear(volume, look.snapshot.claims.get(volume.claim.key))
 
 
-def _says(claim: Claim, volume_name: str, annotations: Annotations) -> bool:
+def _names(claim: Claim, volume_name: str, annotations: Annotations) -> bool:
     reservation = annotations.reservation_of_claim(claim)
     return reservation is not None and reservation.volume == volume_name
 

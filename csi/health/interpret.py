@@ -106,8 +106,8 @@ def health(witness: Witness, handle: str, answer: csi.VolumeHealth) -> Verdict:
     if not answer.health_statuses:
         return witness.says(HealthState.HEALTHY, "NoHealthProblem", "the driver reports no problem with the volume")
     worst = max(answer.health_statuses, key=lambda entry: badness(_STATE.get(entry.status, HealthState.UNKNOWN)))
-    account = dict.fromkeys(_told(entry) for entry in answer.health_statuses[:_LONGEST_ACCOUNT])
-    account = {_told(worst): None} | account
+    account = dict.fromkeys(_described(entry) for entry in answer.health_statuses[:_LONGEST_ACCOUNT])
+    account = {_described(worst): None} | account
     message = worst.message if len(account) == 1 and worst.status in _STATE else "; also ".join(account)
     if worst.status not in _STATE:
         return witness.says(HealthState.UNKNOWN, "UnknownHealthStatus", message)
@@ -137,7 +137,7 @@ def placed(verdict: Verdict, where: Verdict) -> Verdict:
     return replace(verdict, topology=where.topology)
 
 
-def _told(entry: csi.VolumeHealth.VolumeHealthEntry) -> str:
+def _described(entry: csi.VolumeHealth.VolumeHealthEntry) -> str:
     state = _STATE.get(entry.status)
     status = str(state) if state is not None else f"status {entry.status}, unknown to this version,"
     reason = f" ({entry.reason[:LONGEST_REASON]})" if entry.reason else ""

@@ -146,9 +146,9 @@ class Controller(services.ControllerServicer):
         return csi.ControllerListVolumeHealthResponse(entries=entries, next_token=token)
 
     async def GetCapacity(self, request: csi.GetCapacityRequest, context: Context) -> csi.GetCapacityResponse:
-        asked = dict(request.accessible_topology.segments)
+        segments = dict(request.accessible_topology.segments)
         free = shutil.disk_usage(self._root).free
-        return csi.GetCapacityResponse(available_capacity=free if not asked or self._serves(asked) else 0)
+        return csi.GetCapacityResponse(available_capacity=free if not segments or self._serves(segments) else 0)
 
     async def _offered(self, kind: csi.ControllerServiceCapability.RPC.Type, context: Context) -> None:
         if kind not in self._calls:

@@ -16,7 +16,7 @@ def load_strictly(text: str) -> object:
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
     except yaml.YAMLError as error:
-        raise ValueError(f"invalid YAML: {_told(error)}") from error
+        raise ValueError(f"invalid YAML: {_described(error)}") from error
 
 
 def line_of(text: str, place: tuple[str | int, ...]) -> int | None:
@@ -44,7 +44,7 @@ def _below(node: yaml.Node | None, step: str | int) -> tuple[int, yaml.Node] | N
     return None
 
 
-def _told(error: yaml.YAMLError) -> str:
+def _described(error: yaml.YAMLError) -> str:
     """Return the error and its position, in one line."""
     mark = error.problem_mark if isinstance(error, yaml.MarkedYAMLError) else None
     if mark is None:

@@ -76,7 +76,7 @@ def claim_health(status: RawPart, annotations: RawPart) -> ClaimHealth | None:
     if native == _NULL and _NEEDLE not in written:
         return None
     reading = _Reading()
-    native_health = reading.one(native, _HEALTH_STATUS.decode)
+    native_health = reading.value(native, _HEALTH_STATUS.decode)
     entries = native_health.health_conditions if native_health is not None else None
     conditions = None if native_health is None else tuple(reading.each(entries, _condition))
     reports = reading.each(_of_addons(written), _node_report)
@@ -95,7 +95,7 @@ def storage_reports(status: RawPart) -> StorageReports | None:
     if raw == _NULL:
         return None
     reading = _Reading()
-    node_status = reading.one(raw, _NODE_STATUS.decode)
+    node_status = reading.value(raw, _NODE_STATUS.decode)
     conditions: list[StorageCondition] = []
     for health in reading.each(node_status.storage_health if node_status else None, _storage_health):
         conditions += reading.each(health.health_conditions, partial(_storage_condition, driver=health.name or ""))
@@ -108,7 +108,7 @@ class _Reading:
     def __init__(self) -> None:
         self.unreadable = 0
 
-    def one(self, raw: S, read: Callable[[S], T]) -> T | None:
+    def value(self, raw: S, read: Callable[[S], T]) -> T | None:
         try:
             return read(raw)
         except _UNREADABLE:
@@ -116,7 +116,7 @@ class _Reading:
             return None
 
     def each(self, parts: Iterable[S] | None, read: Callable[[S], T]) -> list[T]:
-        values = [self.one(part, read) for part in islice(parts or (), MOST_REPORTS)]
+        values = [self.value(part, read) for part in islice(parts or (), MOST_REPORTS)]
         return [value for value in values if value is not None]
 
 

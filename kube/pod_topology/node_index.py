@@ -92,15 +92,15 @@ class NodeIndex:
 
     def selected(self, node_selector: Pairs, affinity: NodeSelector | None) -> int:
         """Return the nodes that match a pod's node selector and required node affinity."""
-        asked = (node_selector, affinity)
-        nodes = self._selected.get(asked)
+        question = (node_selector, affinity)
+        nodes = self._selected.get(question)
         if nodes is None:
             nodes = self.everything
             for key, value in node_selector:
                 nodes &= self.with_label(key, value)
             if affinity is not None:
                 nodes &= self.matching(affinity.terms)
-            _remember(self._selected, asked, nodes)
+            _remember(self._selected, question, nodes)
         return nodes
 
     def matching(self, terms: Iterable[NodeSelectorTerm]) -> int:
@@ -226,7 +226,7 @@ def _without(taints: Map[Taint, int], taint: Taint, bit: int) -> Map[Taint, int]
     return taints.set(taint, bits & ~bit) if bits & ~bit else taints.delete(taint)
 
 
-def _remember(known: dict[K, V], asked: K, answer: V) -> None:
+def _remember(known: dict[K, V], question: K, answer: V) -> None:
     if len(known) >= _MOST_REMEMBERED:
         known.clear()
-    known[asked] = answer
+    known[question] = answer

@@ -59,7 +59,7 @@ def _problems(pod: Pod) -> Iterator[Problem]:
         if not pod.node_affinity.terms:
             yield Problem(required, "at least one term", "none")
         for place, term in enumerate(pod.node_affinity.terms):
-            yield from _said(f"{required}[{place}]", term_problem(term))
+            yield from _invalid(f"{required}[{place}]", term_problem(term))
     constraints = pod.constraints or NO_CONSTRAINTS
     if constraints is not NO_CONSTRAINTS:
         yield from _affinities(constraints)
@@ -82,7 +82,7 @@ def _affinities(constraints: Constraints) -> Iterator[Problem]:
     nodes = "spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution"
     for place, wish in enumerate(constraints.preferred_nodes):
         yield from _weight(f"{nodes}[{place}].weight", wish.weight)
-        yield from _said(f"{nodes}[{place}].preference", term_problem(wish.term))
+        yield from _invalid(f"{nodes}[{place}].preference", term_problem(wish.term))
     for kind, required, preferred in (
         ("podAffinity", constraints.affinity, constraints.preferred_affinity),
         ("podAntiAffinity", constraints.anti_affinity, constraints.preferred_anti_affinity),
@@ -144,10 +144,10 @@ def _topology_key(path: str, key: str) -> Iterator[Problem]:
 
 def _selector(path: str, selector: LabelSelector | None) -> Iterator[Problem]:
     if selector is not None:
-        yield from _said(path, problem_of(selector))
+        yield from _invalid(path, problem_of(selector))
 
 
-def _said(path: str, problem: str | None) -> Iterator[Problem]:
+def _invalid(path: str, problem: str | None) -> Iterator[Problem]:
     if problem is not None:
         yield Problem(path, "a valid selector", problem)
 

@@ -30,16 +30,16 @@ class ClassCapacities:
 
     pinned: Map[str, Map[str, Named]] = Map()
     unpinned: Named = Map()
-    asked: Map[str, int] = Map()
+    label_counts: Map[str, int] = Map()
 
     def changed(self, key: str, old: LabelSelector | None, new: CSIStorageCapacity | None) -> "ClassCapacities":
         """Return the same with one object of this key removed (`old` is its topology) and another one added."""
-        pinned, unpinned, asked = self.pinned, self.unpinned, self.asked
+        pinned, unpinned, label_counts = self.pinned, self.unpinned, self.label_counts
         if old is not None:
             for label, value in _filed(old):
                 pinned = _without(pinned, label, value, key)
             unpinned = unpinned.delete(key) if key in unpinned else unpinned
-            asked = _counted(asked, old, -1)
+            label_counts = _counted(label_counts, old, -1)
         topology = new.node_topology if new is not None else None
         if new is not None and topology is not None:
             filed = list(_filed(topology))
@@ -47,8 +47,8 @@ class ClassCapacities:
                 values = pinned.get(label, _NO_VALUES)
                 pinned = pinned.set(label, values.set(value, values.get(value, _NOTHING).set(key, new)))
             unpinned = unpinned if _pin(topology) is not None else unpinned.set(key, new)
-            asked = _counted(asked, topology, 1)
-        return ClassCapacities(pinned, unpinned, asked)
+            label_counts = _counted(label_counts, topology, 1)
+        return ClassCapacities(pinned, unpinned, label_counts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class StorageCapacities:
     def deciding_labels(self, class_name: str) -> Iterable[str]:
         """Return the keys of the labels that determine which capacities of a class apply."""
         known = self.by_class.get(class_name)
-        return known.asked.keys() if known is not None else ()
+        return known.label_counts.keys() if known is not None else ()
 
 
 class StorageCapacityIndex:
@@ -131,9 +131,9 @@ def _without(pinned: Map[str, Map[str, Named]], label: str, value: str, key: str
     return pinned.set(label, values) if values else pinned.delete(label)
 
 
-def _counted(asked: Map[str, int], topology: LabelSelector, more: int) -> Map[str, int]:
+def _counted(label_counts: Map[str, int], topology: LabelSelector, more: int) -> Map[str, int]:
     keys = {key for key, _ in topology.match_labels} | {requirement.key for requirement in topology.match_expressions}
     for key in keys:
-        count = asked.get(key, 0) + more
-        asked = asked.set(key, count) if count else asked.delete(key)
-    return asked
+        count = label_counts.get(key, 0) + more
+        label_counts = label_counts.set(key, count) if count else label_counts.delete(key)
+    return label_counts

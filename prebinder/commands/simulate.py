@@ -23,7 +23,7 @@ from prebinder.command_line.command import Command
 from prebinder.command_line.parameters import FILE, WHOLE_NUMBER, OneOf, whole_number
 from prebinder.errors import CommandError, ExitCode, UsageError
 from prebinder.reports.match_input import read_objects
-from prebinder.simulate.changes import Asked, changes_of
+from prebinder.simulate.changes import RequestedChange, changes_of
 from prebinder.simulate.chart import chart
 from prebinder.simulate.flags import (
     MADE_UP,
@@ -207,7 +207,7 @@ class _Answers:
         self.failed += [pod for pod in pods if pod.key in outcome.failed]
         return summarise(outcome, len(pods), self.cluster.state.view)
 
-    def after(self, changes: Sequence[Asked]) -> WhatIf:
+    def after(self, changes: Sequence[RequestedChange]) -> WhatIf:
         """Apply the changes, and schedule the pods that lost their node or their data."""
         hit = [(change, pod) for change in changes for pod in change.made(self.cluster)]
         displaced = list({pod.key: pod for _, pod in hit}.values())

@@ -154,10 +154,10 @@ def _is_identifier(value: object) -> bool:
 
 
 def _failure(identifier: object, error: RpcError) -> object:
-    told: dict[str, object] = {"code": int(error.code), "message": error.message}
+    details: dict[str, object] = {"code": int(error.code), "message": error.message}
     if error.data is not None:
-        told["data"] = error.data
-    return {"jsonrpc": "2.0", "error": told, "id": identifier}
+        details["data"] = error.data
+    return {"jsonrpc": "2.0", "error": details, "id": identifier}
 
 
 def _encode(response: object) -> bytes:

@@ -36,8 +36,8 @@ def rpc_route(methods: Mapping[str, Method]) -> Route:
 
     async def handler(request: web.Request) -> web.Response:
         body = await read_body(request, LARGEST_CALL, (CBOR,))
-        told = await answer(body, methods)
-        return web.Response(status=204) if told is None else web.Response(body=told, content_type=CBOR)
+        response = await answer(body, methods)
+        return web.Response(status=204) if response is None else web.Response(body=response, content_type=CBOR)
 
     return Route("POST", "/rpc", handler)
 

@@ -74,7 +74,7 @@ class HealthRow:
 
 def health_row(
     volume: Volume,
-    asked: Verdict | None,
+    verdict: Verdict | None,
     reports: Sequence[Finding],
     annotations: Annotations,
     now: datetime,
@@ -85,10 +85,10 @@ def health_row(
     If there is neither, a complete sweep of its driver may have found it healthy. A volume without any of these was
     never reported unhealthy, which is not the same as healthy.
     """
-    swept = swept_health(volume, sweeps, annotations, now) if asked is None else None
+    swept = swept_health(volume, sweeps, annotations, now) if verdict is None else None
     if swept is not None and (swept.covered or not reports):
         reports = (*reports, swept.finding)
-    worst: Saying | None = combined_finding(reports) if asked is None else combined(asked, reports)
+    worst: Saying | None = combined_finding(reports) if verdict is None else combined(verdict, reports)
     shown = swept is not None and swept.covered and worst is not None and worst.state is swept.finding.state
     quarantined = in_quarantine(volume, annotations)
     reference = None if quarantined else volume.claim
@@ -101,7 +101,7 @@ def health_row(
         claim=reference.key if reference is not None else "",
         quarantined=quarantined,
         source=worst.source if worst is not None else "",
-        probed=_time(asked.observed_at if asked is not None else swept.ended if swept is not None else None),
+        probed=_time(verdict.observed_at if verdict is not None else swept.ended if swept is not None else None),
         driver=volume.driver,
         handle=volume.handle,
         message=worst.message if worst is not None else "",

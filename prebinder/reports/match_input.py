@@ -99,9 +99,9 @@ class Objects:
     def summary(self) -> str:
         """Return in one line what was read and what was not."""
         counts = [len(self.volumes), len(self.claims), len(self.pods), len(self.nodes), len(self.classes)]
-        told = [f"{count} {kind}" for kind, count in zip(_KINDS, counts, strict=False)]
-        told += [f"{len(records)} {kind.__name__}" for kind, records in self.others.items()]
-        read = ", ".join(told)
+        parts = [f"{count} {kind}" for kind, count in zip(_KINDS, counts, strict=False)]
+        parts += [f"{len(records)} {kind.__name__}" for kind, records in self.others.items()]
+        read = ", ".join(parts)
         ignored = ", ".join(f"{count} {kind}" for kind, count in sorted(self.ignored.items()))
         return f"Read {read}." + (f" Ignored: {ignored}." if ignored else "")
 

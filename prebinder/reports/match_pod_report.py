@@ -78,9 +78,9 @@ def _example(answer: PodAnswer, fitting: Sequence[NodeAnswer]) -> tuple[Text, Te
 def _volumes(answer: NodeAnswer) -> str:
     taken = [f"{claim.name}: {volume.name}" for claim, volume in answer.volumes]
     made = [f"{claim.name}: a new volume" for claim in answer.provision]
-    told = [*taken, *made]
-    more = len(told) - _MOST_VOLUMES_NAMED
-    return ", ".join(told[:_MOST_VOLUMES_NAMED]) + (f" and {more} more" if more > 0 else "") or "as bound"
+    names = [*taken, *made]
+    more = len(names) - _MOST_VOLUMES_NAMED
+    return ", ".join(names[:_MOST_VOLUMES_NAMED]) + (f" and {more} more" if more > 0 else "") or "as bound"
 
 
 def _tallies(answer: PodAnswer) -> Iterator[tuple[Rejection, int]]:

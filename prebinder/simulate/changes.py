@@ -12,7 +12,7 @@ from scheduler.state.cluster import ClusterView
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RequestedChange:
     """A change: its description, how it is applied, and whether it loses data."""
 
     subject: str
@@ -35,7 +35,7 @@ def changes_of(
     node_down: Sequence[str] = (),
     zone_down: Sequence[str] = (),
     unhealthy: Sequence[str] = (),
-) -> list[Asked]:
+) -> list[RequestedChange]:
     """Return the changes in the order in which they are applied. Raises UsageError for a name that does not exist."""
     storage = list(_storage(unhealthy, view))
     drained = check_known("--drain", drain, view.numbers)
@@ -46,23 +46,23 @@ def changes_of(
         raise UsageError(f"--node-down {both[0]}: also drained; expected one of the two")
     gone = {state.name for state in view.nodes if state.zone in zones}
     return [
-        *(Asked(node, "drained", what_if.drain) for node in drained),
-        *(Asked(node, "gone", what_if.node_down) for node in down if node not in gone),
-        *(Asked(zone, "gone", what_if.zone_down) for zone in zones),
+        *(RequestedChange(node, "drained", what_if.drain) for node in drained),
+        *(RequestedChange(node, "gone", what_if.node_down) for node in down if node not in gone),
+        *(RequestedChange(zone, "gone", what_if.zone_down) for zone in zones),
         *storage,
     ]
 
 
-def _storage(named: Iterable[str], view: ClusterView) -> Iterator[Asked]:
+def _storage(named: Iterable[str], view: ClusterView) -> Iterator[RequestedChange]:
     snapshot = view.storage.snapshot
     drivers = {volume.driver for volume in snapshot.volumes.values() if volume.driver} | set(snapshot.csi_drivers)
     for each in dict.fromkeys(named):
         kind, _, name = each.partition("/")
         if kind == "pv":
             check_known("--unhealthy pv", [name], snapshot.volumes)
-            yield Asked(name, "unhealthy", what_if.volume_fails, loses_data=True)
+            yield RequestedChange(name, "unhealthy", what_if.volume_fails, loses_data=True)
         elif kind == "driver":
             check_known("--unhealthy driver", [name], drivers)
-            yield Asked(name, "unhealthy", what_if.driver_fails, loses_data=True)
+            yield RequestedChange(name, "unhealthy", what_if.driver_fails, loses_data=True)
         else:
             raise UsageError(f'--unhealthy: expected pv/NAME or driver/NAME, found "{each[:60]}"')

@@ -13,11 +13,11 @@ def unanswered(snapshot: Snapshot, *, has_namespaces: bool) -> tuple[str, ...]:
 
 
 def _capacities(snapshot: Snapshot) -> Iterator[str]:
-    told = {capacity.storage_class for capacity in snapshot.capacities.values()}
+    published = {capacity.storage_class for capacity in snapshot.capacities.values()}
     for name, storage_class in sorted(snapshot.classes.items()):
         driver = snapshot.csi_drivers.get(storage_class.provisioner)
         delayed = storage_class.binding_mode == WAIT_FOR_FIRST_CONSUMER
-        if delayed and driver is not None and driver.storage_capacity and name not in told:
+        if delayed and driver is not None and driver.storage_capacity and name not in published:
             yield (
                 f"class {name}: {driver.name} publishes capacity, but the dump has no CSIStorageCapacity: nothing "
                 "can be provisioned; dump csistoragecapacity too"

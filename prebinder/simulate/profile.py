@@ -30,11 +30,11 @@ class Chosen:
 class _Failures:
     """Reports plugins that fail: on standard error, each failure once."""
 
-    told: set[str] = field(default_factory=set)
+    reported: set[str] = field(default_factory=set)
 
     def plugin_failed(self, failure: PluginFailed) -> None:
-        if str(failure) not in self.told:
-            self.told.add(str(failure))
+        if str(failure) not in self.reported:
+            self.reported.add(str(failure))
             sys.stderr.write(f"pvc-prebinder simulate: {failure}\n")
 
 

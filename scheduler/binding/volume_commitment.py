@@ -109,8 +109,8 @@ def may_deselect(claim: Claim | None, uid: str, node_name: str) -> bool:
     """Whether the selected node may be removed from the claim: no provisioner has been triggered yet."""
     if claim is None or claim.uid != uid or claim.volume_name:
         return False
-    asked = any(value_of(claim.annotations, key) is not None for key in PROVISIONER_ANNOTATIONS)
-    return value_of(claim.annotations, SELECTED_NODE) == node_name and not asked
+    requested = any(value_of(claim.annotations, key) is not None for key in PROVISIONER_ANNOTATIONS)
+    return value_of(claim.annotations, SELECTED_NODE) == node_name and not requested
 
 
 def _progress(claim: Claim, chosen: Volume | None, node: Node, snapshot: Snapshot) -> bool | Rejection:

@@ -144,16 +144,16 @@ class VolumeOrders:
 
     async def _take_back_if_possible(self, order: Order) -> None:
         name = "" if order.volume is None else order.volume.name
-        told = {"pv": name, "pvc": order.claim.key, "node": order.node}
+        fields = {"pv": name, "pvc": order.claim.key, "node": order.node}
         try:
             done = await (self._deselect(order) if order.volume is None else self._give_back(order.claim, order.volume))
         except KubeError as error:
-            logger.warning("Could not revert the volume chosen for a claim", extra={**told, "error": str(error)})
+            logger.warning("Could not revert the volume chosen for a claim", extra={**fields, "error": str(error)})
             return
         if done:
-            logger.info("Reverted the volume chosen for a claim", extra=told)
+            logger.info("Reverted the volume chosen for a claim", extra=fields)
         else:
-            logger.info("Kept the volume chosen for a claim", extra=told)
+            logger.info("Kept the volume chosen for a claim", extra=fields)
 
     async def _give_back(self, claim: Claim, before: Volume) -> bool:
         """Remove the claimRef that we wrote, unless it has had an effect or another writer has replaced it."""

@@ -75,14 +75,14 @@ class ChoiceMemory:
         self._kinds[question] = kind
         stale = _stale(kind, info, cluster)
         parts = _singly(stale) if stale.bit_count() <= _FEW else cluster.index.alike(info.keys)
-        for asked in _with_cut_off_apart(parts, stale, cluster):
-            if asked:
-                state = cluster.nodes[(asked & -asked).bit_length() - 1]
+        for mask in _with_cut_off_apart(parts, stale, cluster):
+            if mask:
+                state = cluster.nodes[(mask & -mask).bit_length() - 1]
                 answer = work_out(state)
-                for number in _numbers(asked):
+                for number in _numbers(mask):
                     kind.answers[number] = answer
-                kind.restless &= ~asked
-                kind.restless |= asked if _is_restless(info, state, cluster.storage) else 0
+                kind.restless &= ~mask
+                kind.restless |= mask if _is_restless(info, state, cluster.storage) else 0
         return kind.answers
 
     def forget(self) -> None:

@@ -161,11 +161,11 @@ class ProfileDecider:
         )
 
     def _template_of(self, parts: _Parts, info: PodInfo, view: ClusterView) -> _Template:
-        asked = (
+        question = (
             *((plugin.name, rule.question) for plugin, rule in parts.of_node),
             *(score.question(info) for score, _ in self._alone),
         )
-        return self._template(asked, len(view.nodes))
+        return self._template(question, len(view.nodes))
 
     def _known(self, parts: _Parts, template: _Template, judgement: Judgement, view: ClusterView) -> Sequence[int]:
         """Return the total of the cached scores of each node, by number; negative where the pod is rejected."""

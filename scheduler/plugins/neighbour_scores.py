@@ -56,12 +56,12 @@ def _terms(pod: Pod, cluster: ClusterView) -> Iterator[tuple[PodTerm, int, Place
             yield term, weight, places
     itself = group_of(pod)
     for group, places in cluster.pod_groups.outspoken_about(itself):
-        for term, weight in _said_by(group):
+        for term, weight in _weighted_terms(group):
             if means(term, group.namespace, itself, cluster.namespaces):
                 yield term, weight, places
 
 
-def _said_by(group: PodGroup) -> Iterator[tuple[PodTerm, int]]:
+def _weighted_terms(group: PodGroup) -> Iterator[tuple[PodTerm, int]]:
     constraints = group.constraints or NO_CONSTRAINTS
     for term in constraints.affinity:
         yield term, _HARD_AFFINITY_WEIGHT

@@ -108,8 +108,8 @@ class Trial:
         for rule in self.question.local:
             if rule.why(self.state) is not None:
                 return False
-        asked = zip(self.question.tallies, self.counts, strict=True)
-        if not all(tally.allows(self.state, counts) for tally, counts in asked):
+        counted = zip(self.question.tallies, self.counts, strict=True)
+        if not all(tally.allows(self.state, counts) for tally, counts in counted):
             return False
         return all(self._allowed_by(plugin) for plugin in self.question.unknown)
 

@@ -10,7 +10,7 @@ from scheduler.volumes.volumes import PodInfo
 LOOK_AGAIN: Final = 30.0
 """Seconds after which a pod is retried when there are too many volumes to check the expiry of each."""
 
-VOLUMES_ASKED: Final = 256
+VOLUMES_EXAMINED: Final = 256
 
 
 def expires_in(info: PodInfo, storage: View, now: datetime) -> float | None:
@@ -19,14 +19,14 @@ def expires_in(info: PodInfo, storage: View, now: datetime) -> float | None:
     Those are reservations for other claims of volumes that fit a claim of the pod, and its own, which confine it.
     """
     ends = [reservation.expires_at for reservation in info.reserved.values()]
-    asked = 0
+    candidates = 0
     for claim in info.claims.delayed:
-        for volume in islice(storage.index.candidates(claim), VOLUMES_ASKED):
-            asked += 1
+        for volume in islice(storage.index.candidates(claim), VOLUMES_EXAMINED):
+            candidates += 1
             reservation = storage.settings.annotations.reservation_of(volume)
             if reservation is not None and reservation.excludes(now, claim):
                 ends.append(reservation.expires_at)
     first = (min(ends) - now).total_seconds() if ends else None
-    if asked < VOLUMES_ASKED:
+    if candidates < VOLUMES_EXAMINED:
         return first
     return LOOK_AGAIN if first is None else min(first, LOOK_AGAIN)

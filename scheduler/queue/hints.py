@@ -23,10 +23,10 @@ def may_help(pod: Pod, hints: Hints, change: ClusterEvent, wanted: Wanted | None
     subject = change.old if change.new is None else change.new
     if isinstance(subject, Claim) and by_claims(hints) and subject.key in pod.claim_keys:
         return True
-    return any(hint.concerns(change.kind) and hint.helps(pod, change, wanted) for hint in asked(hints))
+    return any(hint.concerns(change.kind) and hint.helps(pod, change, wanted) for hint in effective(hints))
 
 
-def asked(hints: Hints) -> Hints:
+def effective(hints: Hints) -> Hints:
     """Return the hints to evaluate: at least one."""
     return hints or _ANY
 

@@ -8,7 +8,7 @@ import msgspec
 from kube.objects.model import Claim, Pod, Volume
 from scheduler.framework.cluster_event import ClusterEvent, Wanted
 from scheduler.framework.queueing_hint import QueueingHint
-from scheduler.queue.hints import Hints, asked, by_claims, may_help
+from scheduler.queue.hints import Hints, by_claims, effective, may_help
 
 _Keys = dict[str, None]
 
@@ -58,7 +58,7 @@ class RefusedPods:
     def add(self, pod: Pod, hints: Hints, wanted: Wanted | None) -> None:
         """Index a pod under the hints of the plugins that rejected it; without any it waits for any change."""
         self.discard(pod.key)
-        places = tuple((hint, hint.shape_of(pod, wanted)) for hint in asked(hints))
+        places = tuple((hint, hint.shape_of(pod, wanted)) for hint in effective(hints))
         filed = self._filed[pod.key] = _Filed(pod, hints, wanted, places)
         for hint, shape in places:
             groups = self._groups.setdefault(hint, {})

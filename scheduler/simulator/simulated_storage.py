@@ -106,8 +106,8 @@ def with_new_claim(storage: View, key: str) -> View:
 
 def _reporting(csi_node: CSINode, driver: str) -> CSINode:
     before = csi_node.storage.conditions if csi_node.storage is not None else ()
-    told = StorageCondition(driver, STORAGE_UNREACHABLE, "Simulated")
-    return with_fields(csi_node, storage=StorageReports((*before, told)))
+    report = StorageCondition(driver, STORAGE_UNREACHABLE, "Simulated")
+    return with_fields(csi_node, storage=StorageReports((*before, report)))
 
 
 def _with_claim(storage: View, claim: Claim) -> View:

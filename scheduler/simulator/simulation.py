@@ -28,7 +28,7 @@ DECISION: Final = 2_000
 """Microseconds that a decision takes, and one more for every node."""
 WRITES: Final = (2_000, 8_000)
 """Microseconds from which the duration of a write to the API server is drawn. Writes block no worker."""
-_NODES_ASKED: Final = 128
+_NODES_SAMPLED: Final = 128
 """Nodes, evenly spread, that are evaluated for the reason why a pod fits nowhere."""
 _MOST_ATTEMPTS: Final = 2
 """Attempts at a pod that other pods may make schedulable, conflicts not counted."""
@@ -189,13 +189,13 @@ def _commonest(decision: Unschedulable) -> Reason:
     judgement, nodes = decision.judgement, decision.cluster.nodes
     if judgement.rejection is not None:
         return judgement.rejection.reason
-    asked = nodes[:: max(1, len(nodes) // _NODES_ASKED)]
+    sample = nodes[:: max(1, len(nodes) // _NODES_SAMPLED)]
     try:
-        return _commonest_of(judgement, asked)
+        return _commonest_of(judgement, sample)
     except PluginFailed:
         return Reason.PLUGIN_FAILED
 
 
-def _commonest_of(judgement: Judgement, asked: Sequence[NodeInfo]) -> Reason:
-    reasons = Counter(rejection.reason for node in asked if (rejection := judgement.why(node)) is not None)
+def _commonest_of(judgement: Judgement, sample: Sequence[NodeInfo]) -> Reason:
+    reasons = Counter(rejection.reason for node in sample if (rejection := judgement.why(node)) is not None)
     return max(reasons, key=lambda reason: (reasons[reason], reason), default=Reason.NO_NODE_FITS)

@@ -131,8 +131,8 @@ class AttemptReport:
         self._events.publish(preempted(victim, preemptor, node, " before it was assigned"))
 
     def _end(self, ending: Ending) -> None:
-        for told in self.endings:
-            told(ending)
+        for observer in self.endings:
+            observer(ending)
 
     def _complain(self, pod: Pod, report: SchedulingStatus) -> bool:
         """Write it; return whether it was new. As Events repeats are sent too: they become a series, which is kept

@@ -8,7 +8,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from demo.show import NotInTimeError, Show, told
+from demo.show import NotInTimeError, Show, with_seconds
 from demo.view import Row
 from tests.fake_clock import START, FakeClock, settle
 
@@ -85,4 +85,4 @@ async def test_what_is_told_is_kept_with_its_time() -> None:
     show.tell("it recovers")
     assert world.out.getvalue().splitlines() == ["- one object created", "- it becomes unhealthy", "- it recovers"]
     assert show.diary == [(START, "it becomes unhealthy"), (START + timedelta(seconds=1.5), "it recovers")]
-    assert list(told(show.diary)) == ["    0.0 s  it becomes unhealthy", "    1.5 s  it recovers"]
+    assert list(with_seconds(show.diary)) == ["    0.0 s  it becomes unhealthy", "    1.5 s  it recovers"]

@@ -23,11 +23,11 @@ KnownHealth = Callable[[str, str], HealthRecord | None]
 
 @dataclass(frozen=True, slots=True)
 class HealthView:
-    """The input of the gauges. `asked` are the drivers with an endpoint of ours; `health` is what they reported."""
+    """The input of the gauges. `probed_drivers` have an endpoint of ours; `health` is what they reported."""
 
     snapshot: Snapshot
     health: KnownHealth
-    asked: Collection[str]
+    probed_drivers: Collection[str]
     annotations: Annotations
     now: datetime
     node_storage: NodeStorage = field(default_factory=NodeStorage)
@@ -36,7 +36,7 @@ class HealthView:
         """Return the worst report on the volume; None if there is none."""
         record = self.health(volume.driver, volume.handle)
         own = (record.finding, record.silence) if record is not None else ()
-        others = reported(volume, self.snapshot, self.node_storage, self.annotations, self.asked, self.now)
+        others = reported(volume, self.snapshot, self.node_storage, self.annotations, self.probed_drivers, self.now)
         findings = [finding for finding in (*own, *others) if finding is not None]
         return max(findings, key=lambda finding: badness(finding.state), default=None)
 

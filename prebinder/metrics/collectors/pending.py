@@ -18,7 +18,7 @@ from prebinder.metrics.zone_label import ZoneLabel
 
 
 def pending_gauges(
-    snapshot: Snapshot, told: Mapping[str, Reason], annotations: Annotations, now: datetime
+    snapshot: Snapshot, reasons: Mapping[str, Reason], annotations: Annotations, now: datetime
 ) -> Iterator[Metric]:
     """Yield how many claims are not bound, since when, and in how many namespaces, by class and reason.
 
@@ -33,7 +33,7 @@ def pending_gauges(
     for claim in snapshot.claims.values():
         if claim.phase != "Pending":
             continue
-        key = (class_label_of(claim, snapshot), str(pending_reason(claim, snapshot, told)))
+        key = (class_label_of(claim, snapshot), str(pending_reason(claim, snapshot, reasons)))
         counts[(*key, zones.of(pending_zone(claim, snapshot, annotations)))] += 1
         ages[key] = max(ages.get(key, 0.0), _age(claim.created, now))
         namespaces[key].add(claim.namespace)

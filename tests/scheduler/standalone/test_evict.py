@@ -49,16 +49,16 @@ class SlowServer(Server):
     def __init__(self) -> None:
         super().__init__()
         self.answer = asyncio.Event()
-        self._asked = asyncio.Semaphore(0)
+        self._received = asyncio.Semaphore(0)
 
     async def wait_for(self, requests: int) -> None:
         for _ in range(requests):
-            await self._asked.acquire()
+            await self._received.acquire()
 
     async def create(
         self, resource: Resource, body: Mapping[str, Any], namespace: str = "", *, name: str = "", subresource: str = ""
     ) -> msgspec.Raw:
-        self._asked.release()
+        self._received.release()
         await self.answer.wait()
         return await super().create(resource, body, namespace, name=name, subresource=subresource)
 

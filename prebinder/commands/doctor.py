@@ -2,40 +2,36 @@
 
 import asyncio
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 
 import cloup
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Struct
 
-from binder.reservation.contract import Annotations
+from binder.reservation.contract import DEFAULT_PREFIX, Annotations
 from csi.client.channel import CallFailed, Limits
 from csi.client.endpoint import Endpoint
 from csi.client.session import DriverSession
 from kube.client.api import KubeApi
 from kube.client.connect import connect
 from kube.clock import SystemClock
-from kube.decoding.decode import MalformedObject, decode_class, decode_volume
-from kube.errors import Forbidden, KubeconfigError, KubeError, Unauthorized
-from kube.objects.api_resource import STORAGE_CLASSES, VOLUMES
+from kube.errors import KubeconfigError, KubeError, Unauthorized
 from prebinder.command_line.command import Command, log_level_option
 from prebinder.command_line.parameters import ENDPOINT, FILE, OneOf
 from prebinder.config.settings import LoggingSettings, LogLevel
 from prebinder.errors import CommandError, ExitCode
 from prebinder.metrics.unobserved import Unobserved
-from prebinder.preflight.class_outlook import class_checks, outlooks
-from prebinder.preflight.cluster_checks import cluster_checks
+from prebinder.preflight.cluster_checks import cluster_checks, gating_check
 from prebinder.preflight.doctor_checks import Check, CheckState
+from prebinder.preflight.driver_outlook import response_check, subject_of
 from prebinder.preflight.kube_scheduler_checks import scheduler_file_checks
 from prebinder.preflight.requirements import CONTROLLER, SCHEDULER, Requirements
+from prebinder.preflight.storage_checks import storage_checks
 from prebinder.reports.match_report import console_for
 from prebinder.reports.volume_access import table_of
 from prebinder.runtime.logs import configure
-
-R = TypeVar("R")
 
 EXAMPLES: Final = """
 Examples:
@@ -73,6 +69,7 @@ class _Line(Struct):
     help="check a KubeSchedulerConfiguration instead: whether it makes kube-scheduler call the extender",
 )
 @cloup.option("--lease-namespace", default="pvc-prebinder-system", metavar="NAME", help="default pvc-prebinder-system")
+@cloup.option("--annotation-prefix", default=DEFAULT_PREFIX, metavar="PREFIX", help=f"default {DEFAULT_PREFIX}")
 @cloup.option(
     "--csi-endpoint",
     "endpoints",
@@ -91,6 +88,7 @@ def command(  # noqa: PLR0913, PLR0917 - one for each flag
     context: str | None,
     scheduler_config: str | None,
     lease_namespace: str,
+    annotation_prefix: str,
     endpoints: tuple[Endpoint, ...],
     output: str,
     log_level: str | None,
@@ -99,8 +97,8 @@ def command(  # noqa: PLR0913, PLR0917 - one for each flag
 
     Checks the server's version, the kinds it serves, the permissions of the credentials in use, and each CSI driver
     named by --csi-endpoint, and reports what does not work if one is missing. Also reports for each StorageClass
-    whether the controller helps its claims. With --scheduler-config it checks a configuration file of kube-scheduler
-    instead, and needs no cluster.
+    whether the controller helps its claims, for each driver who probes its volumes, and how pods can be gated. With
+    --scheduler-config it checks a configuration file of kube-scheduler instead, and needs no cluster.
 
     Changes nothing; permissions are queried by SelfSubjectAccessReview, which every user may create.
     """
@@ -110,7 +108,9 @@ def command(  # noqa: PLR0913, PLR0917 - one for each flag
         checks = list(scheduler_file_checks(_text_of(scheduler_config)))
     else:
         wanted = SCHEDULER if scheduler else CONTROLLER
-        checks = asyncio.run(_look(kubeconfig, context, wanted, lease_namespace, endpoints))
+        checks = asyncio.run(
+            _look(kubeconfig, context, wanted, lease_namespace, endpoints, Annotations(annotation_prefix))
+        )
     _report(checks, output)
     return ExitCode.PROBLEM_FOUND if any(check.state is CheckState.PROBLEM for check in checks) else ExitCode.FINE
 
@@ -129,12 +129,15 @@ async def _look(
     wanted: Requirements,
     lease_namespace: str,
     endpoints: Sequence[Endpoint],
+    annotations: Annotations,
 ) -> list[Check]:
     try:
         async with await connect(kubeconfig, context) as transport:
             checks = await cluster_checks(transport, wanted, lease_namespace)
             if wanted is CONTROLLER:
-                checks += await _class_checks(KubeApi(transport))
+                drivers = {endpoint.driver for endpoint in endpoints}
+                checks.append(await gating_check(transport))
+                checks += await storage_checks(KubeApi(transport), annotations, drivers, SystemClock().now())
     except Unauthorized as error:
         raise CommandError(f"{error}; credentials rejected; log in again") from error
     except (KubeconfigError, KubeError) as error:
@@ -142,40 +145,16 @@ async def _look(
     return [*checks, *await asyncio.gather(*(_driver_check(endpoint) for endpoint in endpoints))]
 
 
-async def _class_checks(api: KubeApi) -> list[Check]:
-    """Return for each StorageClass whether the controller helps its claims."""
-    annotations = Annotations()
-    try:
-        classes = await api.list_all(STORAGE_CLASSES, _lenient(partial(decode_class, own_prefix=annotations.prefix)))
-        volumes = await api.list_all(VOLUMES, _lenient(partial(decode_volume, own_prefix=annotations.prefix)))
-    except Forbidden as error:
-        return [Check("StorageClasses", CheckState.NOTE, "not known", error.message)]
-    return list(class_checks(outlooks(classes.items, volumes.items, annotations)))
-
-
-def _lenient(decode: Callable[[Raw], R]) -> Callable[[Raw], R | None]:
-    def take(raw: Raw) -> R | None:
-        try:
-            return decode(raw)
-        except MalformedObject:
-            return None
-
-    return take
-
-
 async def _driver_check(endpoint: Endpoint) -> Check:
     """Check a driver's name and how its volumes can be probed."""
     session = DriverSession(endpoint, Limits(), SystemClock(), Unobserved())
-    subject = f"CSI driver {endpoint.driver}"
     try:
-        agreed = await session.negotiated()
+        return response_check(endpoint.driver, await session.negotiated())
     except CallFailed as failed:
-        return Check(subject, CheckState.PROBLEM, str(failed), "the health of its volumes is unknown")
+        meaning = "the health of its volumes is Unknown: they are not reserved"
+        return Check(subject_of(endpoint.driver), CheckState.PROBLEM, str(failed), meaning)
     finally:
         await session.close()
-    if agreed.protocol is None:
-        return Check(subject, CheckState.NOTE, "responds", "it does not report volume health: it is unknown")
-    return Check(subject, CheckState.OK, f"responds; volumes are probed by {agreed.protocol}")
 
 
 def _report(checks: Iterable[Check], output: str) -> None:

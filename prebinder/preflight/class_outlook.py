@@ -11,7 +11,7 @@ from binder.reservation.contract import Annotations
 from kube.objects.model import NO_PROVISIONER, WAIT_FOR_FIRST_CONSUMER, StorageClass, Volume, value_of
 from prebinder.preflight.doctor_checks import Check, CheckState
 
-_ELSEWHERE = "`why`, `health` and the csi-agent work for them"
+_ELSEWHERE = "`why`, `health`, the csi-agent and the standalone scheduler work for them"
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,15 @@ from msgspec import Struct
 from kube.client.transport import Request, Response, Transport
 from kube.errors import error_from_status
 from kube.objects.api_resource import LEASES, Resource
-from prebinder.preflight.doctor_checks import Check, Served, check_rights, check_served, check_version
+from prebinder.preflight.doctor_checks import (
+    ADMISSION,
+    Check,
+    Served,
+    check_gating,
+    check_rights,
+    check_served,
+    check_version,
+)
 from prebinder.preflight.requirements import Need, Requirements
 
 T = TypeVar("T", bound=Struct)
@@ -71,6 +79,11 @@ async def cluster_checks(transport: Transport, wanted: Requirements, lease_names
     asked = (_allowed(transport, need, wanted.lease, lease_namespace) for need in wanted.rights)
     rights = dict(zip(wanted.rights, await asyncio.gather(*asked), strict=True))
     return [check_version(offer.version), *check_served(offer.served, wanted.kinds), *check_rights(rights)]
+
+
+async def gating_check(transport: Transport) -> Check:
+    """Return how pods of this cluster can get the scheduling gate."""
+    return check_gating(await _served(transport, ADMISSION))
 
 
 async def _served(transport: Transport, api_version: str) -> Collection[str] | None:

@@ -14,6 +14,10 @@ OLDEST: Final[Version] = (1, 27)
 """Scheduling gates (KEP-3521) are enabled from this version on."""
 TESTED: Final[Version] = (1, 37)
 
+ADMISSION: Final = "admissionregistration.k8s.io/v1"
+GATE_POLICIES: Final = "mutatingadmissionpolicies"
+"""What components/gate-policy consists of, in that API."""
+
 _VERSION: Final = re.compile(r"v?(\d+)\.(\d+)")
 
 
@@ -96,6 +100,17 @@ def check_rights(allowed: Mapping[Need, bool | None]) -> Iterator[Check]:
     for need, answer in allowed.items():
         if answer is False:
             yield Check(str(need), CheckState.PROBLEM if need.vital else CheckState.NOTE, "not granted", need.without)
+
+
+def check_gating(policies: Collection[str] | None) -> Check:
+    """Check how pods can get the scheduling gate, by the kinds that the API of admission policies serves."""
+    subject, template = "scheduling gate", "in pod templates"
+    if policies is None:
+        return Check(subject, CheckState.NOTE, template, "whether a policy can add it is unknown")
+    if GATE_POLICIES in policies:
+        return Check(subject, CheckState.OK, f"by components/gate-policy, or {template}")
+    meaning = "components/gate-policy needs Kubernetes 1.36, or another server that serves MutatingAdmissionPolicy v1"
+    return Check(subject, CheckState.NOTE, f"{template} only", meaning)
 
 
 def _plurals(resources: Iterable[Resource]) -> str:

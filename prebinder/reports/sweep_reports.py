@@ -64,7 +64,7 @@ class LatestSweeps:
 
     async def _read(self) -> Sequence[PublishedSweep]:
         try:
-            listing = await self._api.list_all(_ELSEWHERE, _taking(self._annotations))
+            return await read_sweeps(self._api, self._annotations)
         except Forbidden:
             self._denied = True
             sys.stderr.write(
@@ -72,7 +72,12 @@ class LatestSweeps:
                 "the last sweep of its driver is shown as Unknown\n"
             )
             return ()
-        return list(chain.from_iterable(listing.items))
+
+
+async def read_sweeps(api: KubeApi, annotations: Annotations) -> Sequence[PublishedSweep]:
+    """Return the reports on all Leases, those of nodes aside. Raises KubeError, Forbidden without the right to list."""
+    listing = await api.list_all(_ELSEWHERE, _taking(annotations))
+    return list(chain.from_iterable(listing.items))
 
 
 def _taking(annotations: Annotations) -> Callable[[msgspec.Raw], list[PublishedSweep] | None]:

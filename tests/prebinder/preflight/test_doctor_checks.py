@@ -2,8 +2,10 @@ import pytest
 
 from kube.objects.api_resource import CAPACITIES, CSI_DRIVERS, DISRUPTION_BUDGETS, EVENTS, LEASES, NAMESPACES, WATCHED
 from prebinder.preflight.doctor_checks import (
+    GATE_POLICIES,
     CheckState,
     Served,
+    check_gating,
     check_rights,
     check_served,
     check_version,
@@ -102,3 +104,21 @@ def test_the_scheduler_does_without_some_kinds_and_says_what_that_means() -> Non
 
 def test_rights_to_subresources_are_told_as_the_manifests_write_them() -> None:
     assert "create pods/binding" in map(str, SCHEDULER.rights)
+
+
+@pytest.mark.parametrize(
+    ("policies", "state", "found"),
+    [
+        (
+            ["validatingadmissionpolicies", GATE_POLICIES],
+            CheckState.OK,
+            "by components/gate-policy, or in pod templates",
+        ),
+        (["validatingadmissionpolicies"], CheckState.NOTE, "in pod templates only"),
+        ((), CheckState.NOTE, "in pod templates only"),
+        (None, CheckState.NOTE, "in pod templates"),
+    ],
+)
+def test_how_pods_can_be_gated(policies: list[str] | None, state: CheckState, found: str) -> None:
+    check = check_gating(policies)
+    assert (check.state, check.found) == (state, found)

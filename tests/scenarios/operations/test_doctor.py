@@ -2,15 +2,20 @@
 
 import asyncio
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from binder.health.published_sweeps import sweeps_annotation
+from binder.reservation.contract import Annotations
+from csi.health.complete_sweep import SweepReport
 from devcluster.cluster import DevCluster
 from prebinder.cli import main
 from tests.scenarios.environment.admin import Admin
 from tests.scenarios.environment.drivers import Directories, endpoint_flag
+from tests.scenarios.environment.world import World
 from tests.scenarios.processes.controller import account
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -26,7 +31,11 @@ async def test_the_manifests_grant_all_that_is_needed(
 ) -> None:
     flags = [f"--kubeconfig={await account(cluster)}", endpoint_flag(directories.driver)]
     code, checks = await doctor(capsys, *flags)
-    assert [check for check in checks.values() if check["state"] != "ok" and "StorageClass" not in check["check"]] == []
+    of_stories = ("StorageClass", "CSI driver", "volumes of type")
+    problems = [check for check in checks.values() if check["state"] != "ok"]
+    assert [check for check in problems if not check["check"].startswith(of_stories)] == []
+    assert checks["scheduling gate"]["found"].startswith("by components/gate-policy")
+    assert checks["CSI driver directory.csi.example"]["state"] == "ok"
     assert checks["CSI driver directory.csi.example"]["found"].startswith("responds")
     assert code == 0
 
@@ -41,3 +50,29 @@ async def test_what_is_missing_is_a_problem(
     assert checks["patch persistentvolumes"]["meaning"] == "nothing can be reserved"
     assert checks["CSI driver absent.csi.example"]["state"] == "problem"
     assert checks["server version"]["state"] == "ok"
+
+
+async def test_for_each_driver_it_is_reported_who_probes_its_volumes(
+    cluster: DevCluster, own_world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world = own_world
+    disks, driver = await world.storage_class("prebind"), f"{world.namespace}.csi.example"
+    await world.volumes(disks, world.volume("a", disks, zone="zone-a", driver=driver, handle="a"))
+    flags = [f"--kubeconfig={cluster.kubeconfig}", f"--annotation-prefix={world.prefix}"]
+    _, checks = await doctor(capsys, *flags)
+    assert checks[f"StorageClass {disks}"]["state"] == "ok"
+    assert checks[f"CSI driver {driver}"]["found"] == "1 volume, not probed"
+
+    now = datetime.now(UTC)
+    report = SweepReport(driver, now, now, timedelta(minutes=1), version=0, volumes=1)
+    annotations = sweeps_annotation({driver: report}, Annotations(world.prefix))
+    await world.admin.create(
+        {
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {"name": "agent", "namespace": world.namespace, "annotations": annotations},
+        }
+    )
+    _, checks = await doctor(capsys, *flags)
+    assert checks[f"CSI driver {driver}"]["state"] == "ok"
+    assert checks[f"CSI driver {driver}"]["found"].endswith(f"as reported on Lease {world.namespace}/agent")

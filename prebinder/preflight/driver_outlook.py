@@ -1,0 +1,73 @@
+"""Whether the health of each driver's volumes is known, and who probes them. Pure rules."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from datetime import datetime
+
+from binder.health.published_sweeps import PublishedSweep
+from csi.health.capabilities import HealthProtocol, Negotiation
+from kube.objects.model import Volume
+from prebinder.preflight.doctor_checks import Check, CheckState
+from prebinder.why.causes.objects import age_text
+
+_UNPROBED = "reserved without a probe"
+_REMEDY = "probe its driver with --csi-endpoint, or add components/csi-agent to it"
+_NO_HEALTH = f"the driver reports no volume health: its volumes are Unsupported and {_UNPROBED}"
+
+
+def subject_of(driver: str) -> str:
+    """Return what a check of this driver is called."""
+    return f"CSI driver {driver}"
+
+
+def response_check(driver: str, agreed: Negotiation) -> Check:
+    """Evaluate what a driver that responds offers."""
+    subject = subject_of(driver)
+    if agreed.protocol is None:
+        return Check(subject, CheckState.NOTE, "responds", _NO_HEALTH)
+    found = f"responds; volumes are probed by {agreed.protocol}"
+    if agreed.protocol is HealthProtocol.EXISTENCE:
+        return Check(subject, CheckState.OK, found, "the driver reports a deleted volume, and no other problem")
+    return Check(subject, CheckState.OK, found)
+
+
+def driver_checks(
+    volumes: Iterable[Volume], responding: Collection[str], sweeps: Sequence[PublishedSweep] | None, now: datetime
+) -> Iterator[Check]:
+    """Yield a check for each driver that is not probed by this command, and for each type of volume without a driver.
+
+    `responding` are the drivers with a check of their own; `sweeps` are those that other processes report on their
+    Leases, None if these may not be read.
+    """
+    kinds = Counter((volume.driver, volume.source) for volume in volumes)
+    for (driver, source), count in sorted(kinds.items()):
+        if not driver:
+            meaning = f"not CSI: no driver reports their health; {_UNPROBED}"
+            yield Check(f"volumes of type {source or 'unknown'}", CheckState.NOTE, _volumes(count), meaning)
+        elif driver not in responding:
+            yield _driver_check(driver, count, sweeps, now)
+
+
+def _driver_check(driver: str, count: int, sweeps: Sequence[PublishedSweep] | None, now: datetime) -> Check:
+    subject, found = subject_of(driver), _volumes(count)
+    if sweeps is None:
+        meaning = f"you are not permitted to list leases: who probes them is unknown; if nobody does, {_REMEDY}"
+        return Check(subject, CheckState.NOTE, found, meaning)
+    own = [sweep for sweep in sweeps if sweep.report.driver == driver]
+    if not own:
+        return Check(subject, CheckState.NOTE, f"{found}, not probed", f"{_UNPROBED}: {_REMEDY}")
+    latest = max(own, key=lambda sweep: (sweep.report.ended, sweep.lease))
+    found += f", last probed {age_text(now - latest.report.ended)} ago, as reported on Lease {latest.lease}"
+    if not latest.report.recent(now):
+        meaning = "outdated: no process probes the driver, or it does not respond; see `pvc-prebinder health`"
+        return Check(subject, CheckState.NOTE, found, meaning)
+    if 0 < latest.report.volumes == latest.report.unsupported:
+        return Check(subject, CheckState.NOTE, found, _NO_HEALTH)
+    unhealthy = latest.report.unhealthy
+    return Check(
+        subject, CheckState.OK, found, f"{unhealthy} unhealthy: see `pvc-prebinder health`" if unhealthy else ""
+    )
+
+
+def _volumes(count: int) -> str:
+    return f"{count} volume{'' if count == 1 else 's'}"

@@ -1,10 +1,13 @@
 """The pages of docs/ that list what the code has: nothing is missing, and every link leads somewhere."""
 
 import re
+from functools import cached_property
 from pathlib import Path
 
 import pytest
 
+from binder.reservation.contract import Annotations
+from binder.reservation.release import Cause
 from tests.generators import generator
 
 ROOT = Path(__file__).parents[1]
@@ -15,6 +18,15 @@ PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
 def test_the_reference_is_what_the_code_says() -> None:
     page = generator(DOCS / "generate_reference.py").page()
     assert (DOCS / "reference.md").read_text() == page, "run python docs/generate_reference.py"
+
+
+def test_the_contract_lists_every_annotation() -> None:
+    rows = re.findall(r"^\| (`.*?`) \|", (DOCS / "reservation-contract.md").read_text(), re.MULTILINE)
+    listed = {key for row in rows for key in re.findall(r"`([a-z-]+)`", row)}
+    keys = {name for name, value in vars(Annotations).items() if isinstance(value, cached_property)}
+    public = {getattr(Annotations(""), name) for name in keys if not name.startswith("_")}
+    # The gate is a name on a pod, and no annotation; the rest of the rows are the causes that end a reservation.
+    assert public - {"volumes"} == listed - set(Cause)
 
 
 def test_the_index_leads_to_every_page() -> None:

@@ -1,5 +1,6 @@
 """What kustomize makes of manifests/: the same by every version, with names, labels and images that fit together."""
 
+import re
 import tomllib
 from collections.abc import Iterator
 from functools import cache
@@ -12,6 +13,7 @@ import yaml
 
 from binder.model.decision import Mode
 from binder.reservation.contract import DEFAULT_PREFIX, Annotations
+from prebinder.commands.uninstall import command as uninstall
 from prebinder.config import config_file
 from tests.manifests.tools import (
     KUSTOMIZE_VERSIONS,
@@ -238,3 +240,25 @@ def test_the_gate_that_the_policy_adds_is_the_one_that_is_lifted() -> None:
     constraints = policy["matchConstraints"]
     assert constraints["namespaceSelector"]["matchLabels"] == {f"{DEFAULT_PREFIX}gate": "enabled"}
     assert constraints["objectSelector"]["matchExpressions"][0]["key"] == f"{DEFAULT_PREFIX}gate"
+
+
+@pytest.mark.parametrize("version", KUSTOMIZE_VERSIONS)
+def test_the_job_that_removes_everything_takes_another_prefix_as_documented(version: str, tmp_path: Path) -> None:
+    (text,) = re.findall(r"```yaml\n(.*?)```", (MANIFESTS.parent / "docs" / "operate.md").read_text(), re.DOTALL)
+    kustomization = yaml.safe_load(text)
+    kustomization["resources"] = [relative(MANIFESTS / "uninstall", tmp_path)]
+    write_kustomization(tmp_path, **kustomization)
+    (job,) = (document for document in built(tmp_path, version) if document["kind"] == "Job")
+    (container,) = job["spec"]["template"]["spec"]["containers"]
+    context = uninstall.make_context("uninstall", container["args"][1:])
+    assert context.params["annotation_prefix"] == "storage.example.com/"
+
+
+@pytest.mark.parametrize("version", KUSTOMIZE_VERSIONS)
+def test_the_extender_gets_a_fixed_address_as_documented(version: str) -> None:
+    (text,) = re.findall(
+        r"```yaml\n(patches:.*?)```", (MANIFESTS.parent / "docs" / "extender.md").read_text(), re.DOTALL
+    )
+    documents = by_name(overlay_of_base(["extender"], version, **yaml.safe_load(text)))
+    service = documents["Service", "pvc-prebinder-system", "pvc-prebinder-extender"]
+    assert service["spec"]["clusterIP"] == "10.96.0.42"

@@ -72,7 +72,7 @@ check: install ## Check format, lint, types and import contracts
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-manifests-check: install ## Check manifests/ with Helm, too (the first time builds it: some minutes)
+manifests-check: install ## Check manifests/ with Helm and kubeconform, too (the first time builds them: some minutes)
 	@MANIFESTS_CHECK=1 $(BIN)/pytest --timeout 1200 tests/manifests
 
 install-manifest: install ## Write manifests/base as one file, dist/install.yaml

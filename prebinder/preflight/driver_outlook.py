@@ -25,10 +25,9 @@ def response_check(driver: str, agreed: Negotiation) -> Check:
     subject = subject_of(driver)
     if agreed.protocol is None:
         return Check(subject, CheckState.NOTE, "responds", _NO_HEALTH)
-    found = f"responds; volumes are probed by {agreed.protocol}"
-    if agreed.protocol is HealthProtocol.EXISTENCE:
-        return Check(subject, CheckState.OK, found, "the driver reports a deleted volume, and no other problem")
-    return Check(subject, CheckState.OK, found)
+    existence = agreed.protocol is HealthProtocol.EXISTENCE
+    meaning = "the driver reports a deleted volume, and no other problem" if existence else ""
+    return Check(subject, CheckState.OK, f"responds; volumes are probed by {agreed.protocol}", meaning)
 
 
 def driver_checks(
@@ -49,23 +48,23 @@ def driver_checks(
 
 
 def _driver_check(driver: str, count: int, sweeps: Sequence[PublishedSweep] | None, now: datetime) -> Check:
-    subject, found = subject_of(driver), _volumes(count)
+    subject, volumes = subject_of(driver), _volumes(count)
     if sweeps is None:
-        meaning = f"you are not permitted to list leases: who probes them is unknown; if nobody does, {_REMEDY}"
-        return Check(subject, CheckState.NOTE, found, meaning)
+        meaning = f"you are not permitted to list leases: which process probes them is unknown; if none does, {_REMEDY}"
+        return Check(subject, CheckState.NOTE, volumes, meaning)
     own = [sweep for sweep in sweeps if sweep.report.driver == driver]
     if not own:
-        return Check(subject, CheckState.NOTE, f"{found}, not probed", f"{_UNPROBED}: {_REMEDY}")
+        return Check(subject, CheckState.NOTE, f"{volumes}, not probed", f"{_UNPROBED}: {_REMEDY}")
     latest = max(own, key=lambda sweep: (sweep.report.ended, sweep.lease))
-    found += f", last probed {age_text(now - latest.report.ended)} ago, as reported on Lease {latest.lease}"
+    probed = f"{volumes}, last probed {age_text(now - latest.report.ended)} ago, as reported on Lease {latest.lease}"
     if not latest.report.recent(now):
         meaning = "outdated: no process probes the driver, or it does not respond; see `pvc-prebinder health`"
-        return Check(subject, CheckState.NOTE, found, meaning)
+        return Check(subject, CheckState.NOTE, probed, meaning)
     if 0 < latest.report.volumes == latest.report.unsupported:
-        return Check(subject, CheckState.NOTE, found, _NO_HEALTH)
+        return Check(subject, CheckState.NOTE, probed, _NO_HEALTH)
     unhealthy = latest.report.unhealthy
     return Check(
-        subject, CheckState.OK, found, f"{unhealthy} unhealthy: see `pvc-prebinder health`" if unhealthy else ""
+        subject, CheckState.OK, probed, f"{unhealthy} unhealthy: see `pvc-prebinder health`" if unhealthy else ""
     )
 
 

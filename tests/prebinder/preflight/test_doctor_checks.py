@@ -107,7 +107,7 @@ def test_rights_to_subresources_are_told_as_the_manifests_write_them() -> None:
 
 
 @pytest.mark.parametrize(
-    ("policies", "state", "found"),
+    ("policies", "state", "result"),
     [
         (
             ["validatingadmissionpolicies", GATE_POLICIES],
@@ -119,6 +119,6 @@ def test_rights_to_subresources_are_told_as_the_manifests_write_them() -> None:
         (None, CheckState.NOTE, "in pod templates"),
     ],
 )
-def test_how_pods_can_be_gated(policies: list[str] | None, state: CheckState, found: str) -> None:
+def test_how_pods_can_be_gated(policies: list[str] | None, state: CheckState, result: str) -> None:
     check = check_gating(policies)
-    assert (check.state, check.found) == (state, found)
+    assert (check.state, check.found) == (state, result)

@@ -25,7 +25,7 @@ def checks(*reports: SweepReport, responding: tuple[str, ...] = ()) -> list[Chec
 
 
 @pytest.mark.parametrize(
-    ("reports", "state", "found", "meaning"),
+    ("reports", "state", "result", "meaning"),
     [
         pytest.param((REPORT,), CheckState.OK, "probed 20s ago, as reported on Lease storage/agent", "", id="probed"),
         pytest.param((OLD, REPORT), CheckState.OK, "20s ago", "", id="the latest of two counts"),
@@ -36,10 +36,10 @@ def checks(*reports: SweepReport, responding: tuple[str, ...] = ()) -> list[Chec
         pytest.param((), CheckState.NOTE, "2 volumes, not probed", "components/csi-agent", id="nobody"),
     ],
 )
-def test_who_probes_a_driver(reports: tuple[SweepReport, ...], state: CheckState, found: str, meaning: str) -> None:
+def test_who_probes_a_driver(reports: tuple[SweepReport, ...], state: CheckState, result: str, meaning: str) -> None:
     (check,) = checks(*reports)
     assert (check.subject, check.state) == (f"CSI driver {DRIVER}", state)
-    assert found in check.found
+    assert result in check.found
     assert meaning in check.meaning
 
 

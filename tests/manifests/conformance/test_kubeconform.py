@@ -12,7 +12,7 @@ import yaml
 
 from devcluster.build.modules import Module
 from devcluster.cluster import DevCluster
-from tests.manifests.schemas import LOCATION, file_name, write_schemas
+from tests.manifests.conformance.schemas import LOCATION, file_name, write_schemas
 from tests.manifests.test_chart import COMPONENTS as SWITCHES
 from tests.manifests.test_chart import Helm
 from tests.manifests.test_rendering import OVERLAYS, agent, everything

@@ -10,32 +10,39 @@ import asyncio
 from dataclasses import dataclass
 from datetime import datetime
 
-from binder.model.decision import Finish, Mode, Outcome, Placement, Reserve
-from binder.reporting.observe import ConflictKind
+from binder.model.decision import Applied, Finish, Mode, Outcome, Placement, Reserve
+from binder.reporting.observe import ConflictKind, ReservationMetrics
 from binder.reservation.contract import ClaimReservation, Holder, VolumeReservation
 from binder.reservation.release import doubles, former_reservations, names, reference_is_ours
 from binder.reservation.writes import Patch, commit_volume, reserve_claim, reserve_volume
 from binder.writers.complete import Completer
 from binder.writers.keyed_locks import KeyedLocks
-from binder.writers.last_look import EndedAttempt, LastLook, LostPlacement, same_offer, what_happened
-from binder.writers.object_client import FASTER, TRIES
-from binder.writers.rollback import ClaimWriter, Held
+from binder.writers.last_look import ActSettings, EndedAttempt, LastLook, LostPlacement, same_offer, what_happened
+from binder.writers.object_client import FASTER, TRIES, LiveObjects
+from binder.writers.rollback import Held, Rollback
+from kube.clock import Now
+from kube.errors import KubeError
 from kube.objects.api_resource import CLAIMS, VOLUMES
 from kube.objects.model import Claim, Volume
 
 
 @dataclass(frozen=True, slots=True)
-class Applier(ClaimWriter):
+class Applier:
     """Writes reservations for one holder of the Lease."""
 
+    live: LiveObjects
+    last_look: LastLook
+    rollback: Rollback
+    clock: Now
+    metrics: ReservationMetrics
+    settings: ActSettings
     holder: Holder
 
-    async def apply(self, decision: Reserve) -> Outcome:
-        """Reserve all volumes of the pod. Raises KubeError if the API server fails, LeadershipLost."""
-        held: list[Held] = []
-        return await self.outcome_of(self._reserve(decision, held), held)
+    async def apply(self, decision: Reserve, held: list[Held]) -> list[Volume]:
+        """Reserve all volumes of the pod, recording in `held` what has to be rolled back if this raises.
 
-    async def _reserve(self, decision: Reserve, held: list[Held]) -> list[Volume]:
+        Raises EndedAttempt, KubeError if the API server fails, LeadershipLost.
+        """
         now = self.clock.now()
         for placement in decision.placements:
             await self._give_up_former(placement)
@@ -96,7 +103,7 @@ class Applier(ClaimWriter):
 
     async def _same_offer(self, placement: Placement, before: Volume, now: datetime) -> Volume:
         """Read a volume that changed meanwhile; return it if it is still the one that was chosen."""
-        fresh = (await self.reread(placement, before.name)).record
+        fresh = (await self.last_look.reread(placement, before.name)).record
         if fresh.resource_version == before.resource_version:
             return fresh
         if not same_offer(before, fresh, placement.claim, self.settings.annotations, now):
@@ -161,20 +168,31 @@ class Actor:
     last_look: LastLook
     applier: Applier
     completer: Completer
+    rollback: Rollback
     locks: KeyedLocks
     turns: asyncio.Semaphore
 
     async def act(self, decision: Reserve | Finish) -> Outcome:
-        """Reserve all volumes of the pod, bind them in mode complete, or finish binds that were begun for it."""
+        """Reserve all volumes of the pod, bind them in mode complete, or finish binds that were begun for it.
+
+        Raises KubeError if the API server fails, LeadershipLost.
+        """
         claims = [placement.claim.key for placement in decision.placements]
         async with self.turns, self.locks.held(claims):
             try:
                 if isinstance(decision, Finish):
                     await self.last_look.ask(decision)
                     return await self.completer.finish(decision.placements)
-                decision = await self.last_look.refreshed(decision)
-                if decision.mode is Mode.COMPLETE:
-                    return await self.completer.complete(decision)
-                return await self.applier.apply(decision)
+                return await self._all_or_none(await self.last_look.refreshed(decision))
             except EndedAttempt as ending:
                 return ending.outcome
+
+    async def _all_or_none(self, decision: Reserve) -> Applied:
+        """Write for all claims of the pod. Unless that succeeds, what was written is rolled back."""
+        held: list[Held] = []
+        write = self.completer.complete if decision.mode is Mode.COMPLETE else self.applier.apply
+        try:
+            return Applied(tuple(await write(decision, held)))
+        except (EndedAttempt, KubeError):
+            await self.rollback.roll_back(held, committed=decision.mode is Mode.COMPLETE)
+            raise

@@ -27,30 +27,35 @@ import msgspec
 from binder.matching.matching import controller_refusal, is_mine
 from binder.model.decision import Applied, Outcome, Outdated, Placement, Reserve
 from binder.planning.commitment import all_gated
-from binder.reporting.observe import ConflictKind
+from binder.reporting.observe import ConflictKind, ReservationMetrics
+from binder.reservation.contract import Annotations
 from binder.reservation.release import names
 from binder.reservation.writes import bind_claim, bind_volume, claim_status_bound, volume_phase_bound
-from binder.writers.last_look import EndedAttempt, LostPlacement, same_offer, side_by_side, what_happened
-from binder.writers.object_client import FASTER, TRIES, LiveVolume
-from binder.writers.rollback import ClaimWriter, Held
+from binder.writers.last_look import EndedAttempt, LastLook, LostPlacement, same_offer, side_by_side, what_happened
+from binder.writers.object_client import FASTER, TRIES, LiveObjects, LiveVolume
+from binder.writers.rollback import Held
+from kube.clock import Now
 from kube.objects.api_resource import CLAIMS, VOLUMES, Resource
 from kube.objects.model import Claim, Volume
 
 
 @dataclass(frozen=True, slots=True)
-class Completer(ClaimWriter):
+class Completer:
     """Binds volumes to claims. Nothing of ours remains on the objects: the claimRef with its uid is the reservation."""
 
-    async def complete(self, decision: Reserve) -> Outcome:
-        """Bind all claims of the pod. Raises KubeError if the API server fails, LeadershipLost.
+    live: LiveObjects
+    last_look: LastLook
+    clock: Now
+    metrics: ReservationMetrics
+    annotations: Annotations
+
+    async def complete(self, decision: Reserve, written: list[Held]) -> list[Volume]:
+        """Bind all claims of the pod, recording in `written` what has to be rolled back if this raises.
 
         First every volume is committed, all or none; then the binds, which are independent, are finished concurrently.
-        A loss after that point rolls back only what is not bound yet.
+        A loss after that point rolls back only what is not bound yet. Raises EndedAttempt, KubeError if the API server
+        fails, LeadershipLost.
         """
-        written: list[Held] = []
-        return await self.outcome_of(self._bind(decision, written), written, committed=True)
-
-    async def _bind(self, decision: Reserve, written: list[Held]) -> list[Volume]:
         now = self.clock.now()
         committed = [await self._commit(placement, now, written) for placement in decision.placements]
         claims = await side_by_side(self._second_look, decision.placements)
@@ -85,14 +90,14 @@ class Completer(ClaimWriter):
         claim, live = placement.claim, self._as_known(placement.volume.name)
         for _ in range(TRIES):
             if live is None or live.record.phase == "Bound":
-                live = await self.reread(placement, placement.volume.name)
+                live = await self.last_look.reread(placement, placement.volume.name)
             if not is_mine(claim, live.record) or controller_refusal(claim, live.record, delayed=True) is not None:
                 raise self._lost(placement, VOLUMES, f"volume {live.record.name} {what_happened(live.record)}")
             if names(live.record, claim):
                 return live
             try:
                 self.last_look.require_healthy(placement, live.record)
-                body = bind_volume(live.record, claim, self.settings.annotations)
+                body = bind_volume(live.record, claim, self.annotations)
                 return await self.live.patch_volume(live.record, body)
             except FASTER:
                 self.metrics.conflicted(VOLUMES.plural, ConflictKind.RESOURCE_VERSION)
@@ -110,12 +115,12 @@ class Completer(ClaimWriter):
         for _ in range(TRIES):
             self.last_look.require_healthy(placement, volume)
             try:
-                written = await self.live.patch_volume(volume, bind_volume(volume, claim, self.settings.annotations))
+                written = await self.live.patch_volume(volume, bind_volume(volume, claim, self.annotations))
             except FASTER:
-                live = await self.reread(placement, volume.name)
+                live = await self.last_look.reread(placement, volume.name)
                 if names(live.record, claim):
                     return live
-                if not same_offer(volume, live.record, claim, self.settings.annotations, now):
+                if not same_offer(volume, live.record, claim, self.annotations, now):
                     raise self._lost(placement, VOLUMES, f"volume {volume.name} {what_happened(live.record)}") from None
                 volume = live.record
                 continue
@@ -162,9 +167,7 @@ class Completer(ClaimWriter):
             placement,
             placement.claim,
             done=lambda seen: seen.volume_name == live.record.name and seen.bind_completed,
-            write=lambda seen: self.live.patch_claim(
-                seen, bind_claim(seen, live.record.name, self.settings.annotations)
-            ),
+            write=lambda seen: self.live.patch_claim(seen, bind_claim(seen, live.record.name, self.annotations)),
         )
         await self._claim_step(
             placement,
@@ -178,7 +181,7 @@ class Completer(ClaimWriter):
     async def _mark_bound(self, placement: Placement, live: LiveVolume) -> LiveVolume:
         known = self.live.snapshot().volumes.get(live.record.name)
         if known is not None and known.resource_version > live.record.resource_version:
-            live = await self.reread(placement, known.name)
+            live = await self.last_look.reread(placement, known.name)
         for _ in range(TRIES):
             if self._is_bound(placement, live.record):
                 return live
@@ -187,7 +190,7 @@ class Completer(ClaimWriter):
                 live = await self.live.patch_volume(live.record, volume_phase_bound(), "status")
             except FASTER:
                 self.metrics.conflicted(VOLUMES.plural, ConflictKind.RESOURCE_VERSION)
-                live = await self.reread(placement, live.record.name)
+                live = await self.last_look.reread(placement, live.record.name)
         if self._is_bound(placement, live.record):
             return live
         raise LostPlacement(placement, f"volume {live.record.name} kept changing")

@@ -29,7 +29,7 @@ from binder.model.decision import Finish, Lost, Mode, Outdated, Placement, Reser
 from binder.model.view import PlanSettings, View
 from binder.planning.commitment import decisive, may_commit
 from binder.reservation.contract import Annotations
-from binder.writers.object_client import LiveObjects
+from binder.writers.object_client import LiveObjects, LiveVolume
 from csi.health.verdict import USABLE, HealthState, Verdict
 from kube.clock import Clock, within
 from kube.objects.model import BIND_COMPLETED, SELECTED_NODE, Claim, Pod, Volume, value_of
@@ -214,6 +214,13 @@ class LastLook:
             await within(self._clock, LONGEST_QUESTION, self._gate.ask(decision, now))
         except TimeoutError:
             raise OutdatedDecision("the driver of a chosen volume is slow to answer") from None
+
+    async def reread(self, placement: Placement, name: str) -> LiveVolume:
+        """Read a volume of the placement that changed. Raises LostPlacement if it is gone."""
+        live = await self._live.volume(name)
+        if live is None:
+            raise LostPlacement(placement, f"volume {name} was deleted")
+        return live
 
     def require_healthy(self, placement: Placement, volume: Volume) -> None:
         """Evaluate the version of the volume that is about to be written, or a newer one that is known.

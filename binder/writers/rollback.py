@@ -1,21 +1,17 @@
 """Rolls reservations back: the claim's annotations first, then the volume, each write conditional.
 
 The claim is read again right before a claimRef is removed, because rolling back what Kubernetes completed in the
-meantime would break it. Faster writers are left alone: the next reconciliation of the object decides again. An attempt
-for a pod that does not succeed is rolled back here too.
+meantime would break it. Faster writers are left alone: the next reconciliation of the object decides again.
 """
 
 import logging
-from collections.abc import Awaitable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
-from binder.model.decision import Applied, Outcome, Placement
 from binder.reporting.observe import ConflictKind, ReservationMetrics
 from binder.reservation.contract import Annotations
 from binder.reservation.release import Release, may_clear, names, take_back
 from binder.reservation.writes import release_claim, release_volume, volume_phase_available
-from binder.writers.last_look import ActSettings, EndedAttempt, LastLook, LostPlacement
-from binder.writers.object_client import FASTER, TRIES, LiveObjects, LiveVolume
+from binder.writers.object_client import FASTER, TRIES, LiveObjects
 from kube.clock import Now
 from kube.errors import KubeError
 from kube.objects.api_resource import CLAIMS, VOLUMES
@@ -126,38 +122,3 @@ class Rollback:
                 "cause": release.cause.value,
             },
         )
-
-
-@dataclass(frozen=True, slots=True)
-class ClaimWriter:
-    """What the writers of all modes share, and how an attempt ends."""
-
-    live: LiveObjects
-    last_look: LastLook
-    rollback: Rollback
-    clock: Now
-    metrics: ReservationMetrics
-    settings: ActSettings
-
-    async def outcome_of(
-        self, attempt: Awaitable[Iterable[Volume]], held: Sequence[Held], *, committed: bool = False
-    ) -> Outcome:
-        """Return the result of the attempt. Unless it succeeds, what it has recorded in `held` is rolled back.
-
-        Raises what the attempt raises: KubeError if the API server fails, LeadershipLost.
-        """
-        try:
-            return Applied(tuple(await attempt))
-        except EndedAttempt as ending:
-            await self.rollback.roll_back(held, committed=committed)
-            return ending.outcome
-        except KubeError:
-            await self.rollback.roll_back(held, committed=committed)
-            raise
-
-    async def reread(self, placement: Placement, name: str) -> LiveVolume:
-        """Read a volume of the placement that changed. Raises LostPlacement if it is gone."""
-        live = await self.live.volume(name)
-        if live is None:
-            raise LostPlacement(placement, f"volume {name} was deleted")
-        return live

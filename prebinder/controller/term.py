@@ -143,13 +143,14 @@ def compose(  # noqa: PLR0913 - all that a term needs of its process, by name
     rollback = Rollback(live, clock, metrics.reservations, annotations)
     gate = HealthGate(source, settings.health.max_age)
     last_look = LastLook(live, gate, clock, planning)
-    ports = (live, last_look, rollback, clock, metrics.reservations, acting)
+    applier = Applier(live, last_look, rollback, clock, metrics.reservations, acting, holder)
+    completer = Completer(live, last_look, clock, metrics.reservations, annotations)
     wakeups, announcer = Wakeups(store, pods, clock), Announcer(events, clock)
     reconciler = Reconciler(
         store=store,
         planner=Planner(store, gate, clock, planning, aside),
         gate=gate,
-        actor=Actor(last_look, Applier(*ports, holder), Completer(*ports), locks, turns),
+        actor=Actor(last_look, applier, completer, rollback, locks, turns),
         pod_gate=SchedulingGate(live, annotations, announcer, turns=turns),
         announcer=announcer,
         wakeups=wakeups,

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tomllib
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import is_dataclass
 from enum import Enum
 from pathlib import Path
@@ -252,29 +252,29 @@ def test_each_sentence_about_what_users_can_and_cannot_do_names_its_test() -> No
 
 ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text()
 FLOWCHARTS = re.findall(r"^```mermaid\nflowchart \w+\n(.*?)^```", ARCHITECTURE, re.MULTILINE | re.DOTALL)
-NODE = r'(\w+)(?:\["([\w/]+)"\])?'
+NODE = r'(\w+)(?:(\[|\(\[)"([\w/]+)"(?:\]|\]\)))?'
+"""A box is a module that hands something on, a rounded one is asked and returns an answer."""
 
 
 def arrows_of(flowchart: str) -> Iterator[tuple[str, str, str, str]]:
     """Yield for each arrow the module it starts from, its kind, its label, and the module it ends at."""
-    modules_by_id: dict[str, str] = {}
+    modules_by_id = {name: path for name, _, path in re.findall(NODE, flowchart) if path}
     for line in flowchart.splitlines():
         parsed = re.fullmatch(rf"\s*{NODE} (-->|-\. (\w+) \.->|== (\w+) ==>) {NODE}", line)
         assert parsed, f"an arrow that this test cannot read: {line}"
-        source, source_path, arrow, dotted, thick, target, target_path = parsed.groups()
-        modules_by_id |= {
-            name: path for name, path in ((source, source_path), (target, target_path)) if path is not None
-        }
+        source, _, _, arrow, dotted, thick, target, _, _ = parsed.groups()
         yield modules_by_id[source], arrow[:2], dotted or thick or "", modules_by_id[target]
+
+
+def modules_in(flowchart: str, shapes: Collection[str] = ("[", "([")) -> set[str]:
+    return {path for _, shape, path in re.findall(NODE, flowchart) if shape in shapes and path}
 
 
 def test_walks_of_the_architecture_page_state_their_length() -> None:
     pictures = r"^```mermaid\nflowchart \w+\n(.*?)^```\n\n(\d+) modules"
     walks = re.findall(pictures, ARCHITECTURE, re.MULTILINE | re.DOTALL)
     assert len(walks) == 3
-    assert [len(set(re.findall(r'\["([\w/]+)"\]', picture))) for picture, _ in walks] == [
-        int(stated) for _, stated in walks
-    ]
+    assert [len(modules_in(picture)) for picture, _ in walks] == [int(stated) for _, stated in walks]
 
 
 def imported_by(module: str) -> set[str]:

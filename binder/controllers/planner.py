@@ -47,7 +47,11 @@ Answer = asyncio.Future[Decision | None]
 
 
 class Aside(Protocol):
-    """Computes something without blocking the event loop (`kube.aside.in_a_thread`)."""
+    """Computes something without blocking the event loop (asyncio.to_thread).
+
+    For pure functions on frozen values whose size users control: in a thread the interpreter switches away from them
+    every few milliseconds (sys.getswitchinterval), so that no loop in them has to be split into steps by hand.
+    """
 
     async def __call__(self, work: Callable[[], T], /) -> T:
         """Return what `work` returns, or raise what it raises."""

@@ -31,7 +31,6 @@ from binder.writers.rollback import Rollback
 from binder.writers.scheduling_gate import SchedulingGate
 from csi.health.health import HealthRecord
 from csi.health.verdict import USABLE
-from kube.aside import in_a_thread
 from kube.client.api import KubeApi
 from kube.client.event_recorder import EventSink
 from kube.clock import Clock
@@ -126,7 +125,7 @@ def compose(  # noqa: PLR0913 - all that a term needs of its process, by name
     holder: Holder,
     namespace: str,
     publish_only: bool = False,
-    aside: Aside = in_a_thread,
+    aside: Aside = asyncio.to_thread,
 ) -> Term:
     """Return the loops of one term. `api` is fenced by its Lease, which `holder` names; `namespace` is our own.
 

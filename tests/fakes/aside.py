@@ -7,5 +7,5 @@ T = TypeVar("T")
 
 
 async def at_once(work: Callable[[], T], /) -> T:
-    """Replaces kube.aside.in_a_thread."""
+    """Replaces asyncio.to_thread."""
     return work()

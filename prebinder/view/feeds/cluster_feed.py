@@ -10,7 +10,6 @@ from functools import partial
 from typing import Final
 
 from binder.reservation.contract import DEFAULT_PREFIX, Annotations
-from kube.aside import in_a_thread
 from kube.background import in_background
 from kube.client.api import KubeApi
 from kube.clock import Clock
@@ -96,7 +95,7 @@ class ClusterFeed:
         unreadable = {str(resource): because for resource, because in self._watched.skipped.items()}
         view = partial(self._builder.view, facts, self._causes, unreadable, self._stale)
         try:
-            self._publisher.publish(await in_a_thread(view))
+            self._publisher.publish(await asyncio.to_thread(view))
         except Exception:
             logger.exception("View failed")
 
@@ -107,7 +106,7 @@ class ClusterFeed:
             began = self._clock.monotonic()
             facts = self._watched.facts(self._clock.now())
             try:
-                causes = await in_a_thread(partial(_causes, facts))
+                causes = await asyncio.to_thread(partial(_causes, facts))
             except Exception:
                 logger.exception("Determining causes failed")
             else:

@@ -1,6 +1,7 @@
 """Gathering pods into one pass, and keeping promises in step with the store."""
 
 import asyncio
+import inspect
 import threading
 from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
@@ -14,9 +15,9 @@ from binder.model.decision import Decision, Reserve
 from binder.model.view import PlanSettings
 from binder.writers.last_look import HealthGate
 from csi.health.verdict import HealthState
-from kube.aside import in_a_thread
 from kube.objects.model import Pod
 from kube.store.store import Store
+from prebinder.controller.term import compose
 from tests.binder.world import Doctor, reservation
 from tests.builders import claim, node, pod, storage_class, volume
 from tests.fake_clock import FakeClock, settle
@@ -214,16 +215,22 @@ async def test_a_pod_that_changes_while_it_is_planned_is_promised_nothing(
     assert not desk.planner.ledger.holds
 
 
+def composed_aside() -> Aside:
+    """Return what the controller is composed with."""
+    aside: Aside = inspect.signature(compose).parameters["aside"].default
+    return aside
+
+
 async def test_the_event_loop_goes_on_while_a_pass_is_worked_out() -> None:
-    """As the controller is composed: the work may not come to its end before the loop has had its turn."""
+    """The work may not come to its end before the loop has had its turn."""
     turn = threading.Event()
     asyncio.get_running_loop().call_later(0.01, turn.set)
-    assert await in_a_thread(lambda: turn.wait(30))
+    assert await composed_aside()(lambda: turn.wait(30))
 
 
 async def test_an_error_of_what_is_worked_out_aside_reaches_the_caller() -> None:
     with pytest.raises(ZeroDivisionError):
-        await in_a_thread(lambda: 1 // 0)
+        await composed_aside()(lambda: 1 // 0)
 
 
 async def test_so_many_claims_are_planned_in_a_pass_and_the_rest_in_the_next() -> None:

@@ -253,7 +253,7 @@ def test_each_sentence_about_what_users_can_and_cannot_do_names_its_test() -> No
 ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text()
 FLOWCHARTS = re.findall(r"^```mermaid\nflowchart \w+\n(.*?)^```", ARCHITECTURE, re.MULTILINE | re.DOTALL)
 NODE = r'(\w+)(?:(\[|\(\[)"([\w/]+)"(?:\]|\]\)))?'
-"""A box is a module that hands something on, a rounded one is asked and returns an answer."""
+"""A box is a module that hands something on, a rounded one returns an answer."""
 
 
 def arrows_of(flowchart: str) -> Iterator[tuple[str, str, str, str]]:

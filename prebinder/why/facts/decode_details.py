@@ -101,6 +101,7 @@ class _Regarding(Wire):
     kind: Text = None
     namespace: Text = None
     name: Text = None
+    uid: Text = None
 
 
 class _EventSource(Wire):
@@ -226,9 +227,17 @@ def pod_details(raw: bytes | Raw) -> PodDetails:
     owners = (owner for owner in metadata.owner_references or () if owner.controller)
     owner = next(((owner.kind or "", owner.name or "") for owner in owners), None)
     made = {each.name: each.resource_claim_name for each in status.resource_claim_statuses or ()}
-    claims = (claim.resource_claim_name or made.get(claim.name) for claim in spec.resource_claims or ())
-    names = tuple(name for name in claims if name)
-    return PodDetails(owner, _conditions(status.conditions), metadata.deletion_timestamp, names)
+    claims = spec.resource_claims or ()
+    names = (claim.resource_claim_name or made.get(claim.name) for claim in claims)
+    # A status without a name stands for a claim that is not needed.
+    templates = (claim.resource_claim_template_name for claim in claims if claim.name not in made)
+    return PodDetails(
+        owner=owner,
+        conditions=_conditions(status.conditions),
+        deleted=metadata.deletion_timestamp,
+        resource_claims=tuple(filter(None, names)),
+        unused_templates=tuple(filter(None, templates)),
+    )
 
 
 def event(raw: bytes | Raw) -> EventAbout:
@@ -245,6 +254,7 @@ def event(raw: bytes | Raw) -> EventAbout:
         reporter=reporter,
         last=next((moment for moment in times if moment is not None), None),
         count=series.count or decoded.count or decoded.deprecated_count or 1,
+        uid=about.uid or "",
     )
     name, namespace = about.name or "", about.namespace or ""
     return EventAbout(about.kind or "", f"{namespace}/{name}" if namespace else name, record)

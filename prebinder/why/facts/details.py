@@ -40,16 +40,20 @@ class ClaimDetails(Struct, frozen=True, gc=False):
 
 
 class PodDetails(Struct, frozen=True, gc=False):
-    """The fields of a pod that scheduling does not need. `owner` is (kind, name) of its controller."""
+    """The fields of a pod that scheduling does not need. `owner` is (kind, name) of its controller.
+
+    `unused_templates` are ResourceClaimTemplates from which no claim was created for the pod yet.
+    """
 
     owner: tuple[str, str] | None = None
     conditions: tuple[Condition, ...] = ()
     deleted: datetime | None = None
     resource_claims: tuple[str, ...] = ()
+    unused_templates: tuple[str, ...] = ()
 
 
 class EventRecord(Struct, frozen=True, gc=False):
-    """The last Event of a kind about an object. `reporter` is the component that wrote it."""
+    """The last Event of a kind about an object. `reporter` is the component that wrote it, `uid` the object's."""
 
     type: str
     reason: str
@@ -57,6 +61,7 @@ class EventRecord(Struct, frozen=True, gc=False):
     reporter: str
     last: datetime | None = None
     count: int = 1
+    uid: str = ""
 
 
 EVENTS_KEPT: Final = 5

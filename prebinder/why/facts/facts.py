@@ -15,7 +15,7 @@ from binder.matching.index import VolumeIndex
 from binder.model.view import PlanSettings, View
 from binder.planning.unmet_claims import UnmetClaims
 from binder.reservation.contract import Annotations
-from kube.objects.model import Claim, Pairs
+from kube.objects.model import Claim, Pairs, Pod, Volume
 from kube.store.snapshot import Snapshot
 from prebinder.why.facts.details import (
     AttachmentDetails,
@@ -156,6 +156,23 @@ class Facts:
     def events_of(self, kind: str, key: str) -> tuple[EventRecord, ...]:
         """Return the Events about an object, the latest first; none if Events may not be read.
 
-        Events expire, after an hour by default: their absence is no evidence.
+        Events expire, after an hour by default: their absence is no evidence. Those about an earlier object of the same
+        name are left out.
         """
-        return self.events.get((kind, key), ()) if self.has(Source.EVENTS) else ()
+        if not self.has(Source.EVENTS):
+            return ()
+        subject = self._known(kind, key)
+        uids = {"", subject.uid} if subject is not None and subject.uid else None
+        events = self.events.get((kind, key), ())
+        return events if uids is None else tuple(event for event in events if event.uid in uids)
+
+    def _known(self, kind: str, key: str) -> Claim | Pod | Volume | None:
+        match kind:
+            case "Pod":
+                return self.snapshot.pods.get(key)
+            case "PersistentVolumeClaim":
+                return self.snapshot.claims.get(key)
+            case "PersistentVolume":
+                return self.snapshot.volumes.get(key)
+            case _:
+                return None

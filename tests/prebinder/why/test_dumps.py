@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from prebinder.cli import main
+from tests.builders import ZONE
 from tests.prebinder.why.documents import (
     DRIVER,
     SCHEDULED,
@@ -17,6 +18,8 @@ from tests.prebinder.why.documents import (
     csi_node,
     driver,
     event,
+    lease,
+    metadata,
     node,
     pod,
     storage_class,
@@ -37,6 +40,10 @@ OLD: dict[str, Any] = {
 
 OURS: dict[str, Any] = {"claim": "data", "claim_uid": None, "phase": "Available"}
 """A volume with a claimRef that an administrator wrote."""
+
+BOUND_ANYWHERE = [claim(volume="pv-1"), volume(claim="data"), storage_class()]
+OF_NOTHING = event("Pod", "another", "Scheduled", "assigned", type="Normal")
+"""So that Events are in the dump."""
 
 BOUND = [claim(volume="pv-1"), volume(claim="data", zone="a"), storage_class()]
 CONTROLLER = "scheduler.cloud.example/pvc-prebinder"
@@ -59,6 +66,38 @@ def tainted(name: str, key: str, **how: Any) -> Document:
 
 def refused(note: str) -> Document:
     return event("StatefulSet", "db", "FailedCreate", note, reporter="statefulset-controller")
+
+
+def placed(name: str, *claims: str) -> Document:
+    """A pod on node a1 that does not run yet."""
+    return pod(name, *claims, node="a1", status={"phase": "Pending"})
+
+
+def attachment(on_node: str, error: str = "") -> Document:
+    failed = {"detachError": {"message": error}} if error else {}
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "VolumeAttachment",
+        "metadata": metadata(f"csi-{on_node}", None),
+        "spec": {"attacher": DRIVER, "nodeName": on_node, "source": {"persistentVolumeName": "pv-1"}},
+        "status": {"attached": True, **failed},
+    }
+
+
+def room_in(zone: str) -> Document:
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "CSIStorageCapacity",
+        "metadata": metadata(f"room-{zone}"),
+        "storageClassName": "fast",
+        "capacity": "100Gi",
+        "nodeTopology": {"matchLabels": {ZONE: zone}},
+    }
+
+
+def about_an_earlier(kind: str, name: str, reason: str, note: str) -> Document:
+    made = event(kind, name, reason, note, reporter=DRIVER)
+    return {**made, "involvedObject": {**made["involvedObject"], "uid": "of an earlier one"}}
 
 
 def gated(*claims: str, other: str = "") -> Document:
@@ -278,6 +317,77 @@ DUMPS = {
     "another's gate hides the nodes": Dump(
         "SchedulingGated", [gated("data", other="example.com/later"), *BOUND, node("b1", "b"), SCHEDULED], "example.com"
     ),
+    "the old pod of a Deployment has the volume": Dump(
+        "AttachConflict",
+        [placed("new", "data"), pod("old", "data", node="b1"), *BOUND_ANYWHERE, attachment("b1"), *NODES, OF_NOTHING],
+        "kubectl -n web delete pod old",
+    ),
+    "the old pod of a Deployment has the volume, and attachments are not in the dump": Dump(
+        "AttachConflict",
+        [
+            placed("new", "data"),
+            pod("old", "data", node="b1"),
+            *BOUND_ANYWHERE,
+            *NODES,
+            event("Pod", "new", "FailedAttachVolume", 'Multi-Attach error for volume "pv-1" Volume is already used'),
+        ],
+        "kubectl -n web delete pod old",
+    ),
+    "a driver cannot detach": Dump(
+        "AttachConflict",
+        [placed("new", "data"), *BOUND_ANYWHERE, attachment("b1", "disk is busy"), *NODES, OF_NOTHING],
+        "disk.csi.example cannot detach it",
+    ),
+    "no device claim was made from the template": Dump(
+        "ResourceClaimPending",
+        [
+            pod("db-0", spec={"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "gpus"}]}),
+            *NODES,
+            OF_NOTHING,
+        ],
+        "resourceclaimtemplate gpus",
+    ),
+    "there is room where the nodes are cordoned": Dump(
+        "InsufficientCapacity",
+        [
+            pod("db-0", "data"),
+            claim(),
+            LATER,
+            driver(storageCapacity=True),
+            csi_node("a1", DRIVER),
+            csi_node("b1", DRIVER),
+            node("a1", "a", cordoned=True),
+            node("b1", "b"),
+            SCHEDULED,
+            room_in("a"),
+        ],
+        "kubectl uncordon a1",
+    ),
+    "the Event is about an earlier claim of the same name": Dump(
+        "Progressing",
+        [
+            claim(),
+            NOW_MADE,
+            driver(),
+            csi_node("a1", DRIVER),
+            *NODES,
+            about_an_earlier(
+                "PersistentVolumeClaim", "data", "ProvisioningFailed", "rpc error: code = InvalidArgument"
+            ),
+            lease("disk-csi-example", timedelta(seconds=3)),
+        ],
+    ),
+    "the requested volume is another claim's": Dump(
+        "PVStillClaimed",
+        [
+            claim(spec={"volumeName": "pv-1"}),
+            claim("other", volume="pv-1"),
+            volume(claim="other"),
+            storage_class(),
+            *NODES,
+        ],
+        "kubectl -n web delete pvc data",
+    ),
     "lists in a list": Dump(
         "ClaimNotFound",
         [{"apiVersion": "v1", "kind": "PodList", "items": [pod("db-0", "nix")]}, storage_class(), *NODES],
@@ -304,7 +414,7 @@ def items_of(path: Path, contents: object, capsys: pytest.CaptureFixture[str]) -
 @pytest.mark.parametrize("dump", DUMPS.values(), ids=DUMPS)
 def test_the_answer(dump: Dump, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     listed = {"apiVersion": "v1", "kind": "List", "items": dump.documents}
-    (item,) = items_of(tmp_path / "dump.json", listed, capsys)
+    item = items_of(tmp_path / "dump.json", listed, capsys)[0]
     text = json.dumps(item)
     assert item["code"] == dump.code, text
     assert json.dumps(dump.has)[1:-1] in text

@@ -60,15 +60,21 @@ def still_claimed(facts: Facts, claim: Claim) -> Finding | None:
         owner = f"claim {holder.key}"
     else:
         owner = "a claim of another namespace"
-    step = Step(f"kubectl get pv {volume.name} -o yaml", f"it belongs to {owner}; its data is on it")
+    steps: tuple[Step, ...] = (
+        Step(f"kubectl get pv {volume.name} -o yaml", f"it belongs to {owner}; its data is on it"),
+        Step(
+            f"kubectl -n {claim.namespace} delete pvc {claim.name}",
+            "volumeName is immutable: delete this claim (it has no data yet) and create it for another volume",
+        ),
+    )
     if volume.phase == "Released":
-        step = _release(volume, f"this claim gets the volume and its data: that of {owner}")
+        steps = (_release(volume, f"this claim gets the volume and its data: that of {owner}"),)
     return Finding(
         Reason.VOLUME_STILL_CLAIMED,
         f"Volume {volume.name}, which the claim requests, is {volume.phase or 'held'} and still belongs to {owner}.",
         (claim_link(claim), volume_link(volume, volume.phase)),
         (Evidence(volume_object(volume, "spec.claimRef"), claim.key, owner),),
-        (step,),
+        steps,
     )
 
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Final
 
 from binder.matching.rejection import Reason
-from kube.objects.model import READ_WRITE_ONCE, READ_WRITE_ONCE_POD, Claim, Pod, Volume
+from kube.objects.model import READ_WRITE_ONCE, READ_WRITE_ONCE_POD, Claim, Pod, Volume, VolumeAttachment
 from kube.store.snapshot import Snapshot
 from prebinder.why.causes.finding import Finding, Step
-from prebinder.why.causes.objects import claim_link, pod_link, volume_link
+from prebinder.why.causes.objects import claim_link, pod_link, users_of, volume_link
 from prebinder.why.causes.reported import quoted
 from prebinder.why.causes.volume_state import volume_unhealthy as unhealthy
 from prebinder.why.facts.details import EventRecord
@@ -39,7 +39,8 @@ def attach_conflict(facts: Facts, pod: Pod) -> Finding | None:
         if not holders or len(holders) < len(attached):
             continue
         holder = holders[0].node_name
-        state, step = _about_holder(facts, holder)
+        user = _other_user(facts, claim, pod)
+        state, step = _about_holder(facts, holders[0], user)
         return Finding(
             Reason.ATTACH_CONFLICT,
             f"Volume {volume.name} is still attached to node {holder}, and may be attached to one node only.",
@@ -48,6 +49,7 @@ def attach_conflict(facts: Facts, pod: Pod) -> Finding | None:
                 claim_link(claim),
                 volume_link(volume),
                 Link("Node", holder, state),
+                *((pod_link(user, "uses it there"),) if user is not None and user.node_name == holder else ()),
             ),
             (
                 Evidence(
@@ -60,8 +62,26 @@ def attach_conflict(facts: Facts, pod: Pod) -> Finding | None:
     return None
 
 
-def _about_holder(facts: Facts, holder: str) -> tuple[str, Step]:
+def _other_user(facts: Facts, claim: Claim, pod: Pod) -> Pod | None:
+    """Return a pod on another node that uses the claim: its volume is not detached before that pod has ended."""
+    others = (user for user in users_of(facts, claim) if user.node_name not in {"", pod.node_name})
+    return next(others, None)
+
+
+def _until_it_ends(user: Pod) -> Step:
+    if user.deleting:
+        note = f"it is being deleted: wait until node {user.node_name} has ended it"
+        return Step(f"kubectl -n {user.namespace} get pod {user.name} --watch", note)
+    return Step(
+        f"kubectl -n {user.namespace} delete pod {user.name}",
+        "ends what that pod does; a Deployment whose pods use a ReadWriteOnce claim needs one replica and strategy "
+        "Recreate, or each update waits like this",
+    )
+
+
+def _about_holder(facts: Facts, attachment: VolumeAttachment, user: Pod | None) -> tuple[str, Step]:
     """Return the state of the node that has the volume, and what will detach it."""
+    holder = attachment.node_name
     wait = Step(
         f"kubectl get pods -A --field-selector spec.nodeName={holder}",
         "wait: Kubernetes detaches it, after six minutes at the latest, once no pod on that node uses it",
@@ -72,6 +92,11 @@ def _about_holder(facts: Facts, holder: str) -> tuple[str, Step]:
     if node is None:
         return "not found", wait
     if not _is_down(node.taints):
+        if user is not None and user.node_name == holder:
+            return "has the volume", _until_it_ends(user)
+        if any(_detach_error(facts, attachment.name)):
+            note = f"{attachment.attacher} cannot detach it: see the driver's logs"
+            return "has the volume", Step(f"kubectl describe volumeattachment {attachment.name}", note)
         return "has the volume", wait
     return "not ready", Step(
         f"kubectl taint node {holder} node.kubernetes.io/out-of-service=nodeshutdown:NoExecute",
@@ -138,13 +163,29 @@ def reported_by_kubelet(facts: Facts, pod: Pod) -> Finding | None:
         if _MULTI_ATTACH.search(event.note):
             code = Reason.ATTACH_CONFLICT
         verb = "mounted" if code is Reason.MOUNT_FAILED else "attached"
+        user = _user_elsewhere(facts, pod) if code is Reason.ATTACH_CONFLICT else None
+        step = Step(f"kubectl -n {pod.namespace} describe pod {pod.name}")
         return Finding(
             code,
             f"A volume of the pod cannot be {verb} on node {pod.node_name}.",
-            (pod_link(pod, f"on node {pod.node_name}"),),
+            (
+                pod_link(pod, f"on node {pod.node_name}"),
+                *((pod_link(user, f"on node {user.node_name}"),) if user is not None else ()),
+            ),
             (quoted(facts, event),),
-            (Step(f"kubectl -n {pod.namespace} describe pod {pod.name}"),),
+            (step if user is None else _until_it_ends(user),),
         )
+    return None
+
+
+def _user_elsewhere(facts: Facts, pod: Pod) -> Pod | None:
+    """Return a pod on another node that uses a claim of this one for one node."""
+    claims = (facts.snapshot.claims.get(key) for key in pod.claim_keys)
+    for claim in claims:
+        if claim is not None and set(claim.access_modes) <= _ONE_NODE:
+            user = _other_user(facts, claim, pod)
+            if user is not None:
+                return user
     return None
 
 

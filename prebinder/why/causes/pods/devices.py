@@ -1,5 +1,7 @@
 """Causes in device claims (dynamic resource allocation)."""
 
+from shlex import quote
+
 from binder.matching.rejection import Reason
 from kube.objects.model import Pod
 from prebinder.why.causes.finding import Finding, Step
@@ -12,6 +14,8 @@ from prebinder.why.report.report import Evidence, Link
 def device_claim_missing(facts: Facts, pod: Pod) -> Finding | None:
     """The pod names a ResourceClaim that does not exist (dynamicresources.go)."""
     details = facts.pods.get(pod.key)
+    if details is not None and details.unused_templates:
+        return _not_created(facts, pod, details.unused_templates[0])
     if details is None or not details.resource_claims:
         return None
     facts.need(Source.DEVICE_CLAIMS)
@@ -25,6 +29,20 @@ def device_claim_missing(facts: Facts, pod: Pod) -> Finding | None:
                 (Step(f"kubectl -n {pod.namespace} get resourceclaims"),),
             )
     return None
+
+
+def _not_created(facts: Facts, pod: Pod, template: str) -> Finding:
+    """Kubernetes creates a pod's ResourceClaim from its template (controller.go in pkg/controller/resourceclaim)."""
+    return Finding(
+        Reason.DEVICE_CLAIM_PENDING,
+        f'No ResourceClaim has been created for the pod from ResourceClaimTemplate "{template}" yet.',
+        (pod_link(pod), Link("ResourceClaimTemplate", f"{pod.namespace}/{template}", "no claim created")),
+        (
+            Evidence(pod_object(pod, "status.resourceClaimStatuses"), "the name of a claim", "none"),
+            *last_words(facts, "Pod", pod.key),
+        ),
+        (Step(f"kubectl -n {pod.namespace} get resourceclaimtemplate {quote(template)}", "does the template exist?"),),
+    )
 
 
 def device_claim_pending(facts: Facts, pod: Pod) -> Finding | None:

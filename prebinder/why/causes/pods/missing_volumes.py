@@ -52,7 +52,9 @@ def volumes_rule_out_nodes(facts: Facts, pod: Pod) -> Finding | None:
     )
     evidence += list(dict.fromkeys(rejections))[:_MOST_SHOWN]
     links = (pod_link(pod), claim_link(blame.claim))
-    return Finding(blame.code, blame.message, links, tuple(evidence), (blame.step,))
+    # Where there is a volume, or room for one, a node may be made usable instead.
+    instead = (way_out(verdicts, ""),) if blame.code in _TELLING and verdicts.served else ()
+    return Finding(blame.code, blame.message, links, tuple(evidence), (blame.step, *instead))
 
 
 def _stale(claims: PodClaims) -> _Blame | None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.prebinder.why.documents import DRIVER, claim, csi_node, driver, event, lease, pod, storage_class, volume
-from tests.prebinder.why.dumps import (
+from tests.prebinder.why.dumps.dump import (
     LATER,
     LIMIT,
     NODES,

@@ -17,7 +17,7 @@ from tests.prebinder.why.documents import (
     storage_class,
     volume,
 )
-from tests.prebinder.why.dumps import (
+from tests.prebinder.why.dumps.dump import (
     BOUND,
     BOUND_ANYWHERE,
     CONTROLLER,

@@ -18,7 +18,7 @@ from prebinder.view.feeds.cluster_feed import ClusterFeed, Scope
 from prebinder.view.feeds.publisher import Caller
 from tests.prebinder.view.chromium import launched, opened
 from tests.prebinder.view.clusters import Cluster, many
-from tests.prebinder.view.serving import served
+from tests.prebinder.view.served_view import served
 from tests.prebinder.view.watched_cluster import WatchedCluster
 
 ROUNDS = 10

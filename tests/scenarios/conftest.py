@@ -13,7 +13,7 @@ from tests.scenarios.environment.documents import PREFIX
 from tests.scenarios.environment.drivers import Backing, Directories, Mock, endpoint_flag, start_directories, start_mock
 from tests.scenarios.environment.world import World, lived_in
 from tests.scenarios.processes.controller import Controller, apply_manifests, start_controller
-from tests.scenarios.processes.scheduler_in_process import Composed, composed
+from tests.scenarios.processes.scheduler_in_process import InProcessScheduler, running_scheduler
 from tests.scenarios.processes.why_command import Asker
 
 
@@ -74,9 +74,9 @@ async def own_world(cluster: DevCluster, admin: Admin, rights: None) -> AsyncIte
 
 
 @pytest_asyncio.fixture
-async def scheduler(cluster: DevCluster, own_world: World) -> AsyncIterator[Composed]:
+async def scheduler(cluster: DevCluster, own_world: World) -> AsyncIterator[InProcessScheduler]:
     """A standalone scheduler in the test's own process, for pods that name the story's namespace as their scheduler."""
-    async with composed(cluster.kubeconfig, own_world.namespace, own_world.prefix) as running:
+    async with running_scheduler(cluster.kubeconfig, own_world.namespace, own_world.prefix) as running:
         yield running
 
 

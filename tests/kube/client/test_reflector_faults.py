@@ -8,7 +8,7 @@ import pytest
 from kube.client.transport import Request
 from kube.errors import Unavailable
 from tests.fake_clock import FakeClock
-from tests.kube.reflecting import Held, good, one_list, reflecting, script
+from tests.kube.running_reflector import Held, good, one_list, reflecting, script
 from tests.kube.scripted_transport import Answer, Step, answer, event, failure
 
 

@@ -10,7 +10,7 @@ from kube.objects.model import LabelSelector, Pod, Requirement
 from kube.pod_topology.placed_pods import groups_meant, means
 from kube.pod_topology.pod_groups import PodGroup, PodGroups, group_of
 from tests import builders
-from tests.scheduler.judging import view
+from tests.scheduler.plugin_results import view
 
 _NAMESPACES = ("default", "other", "third")
 _LABELS = st.dictionaries(st.sampled_from(("app", "tier")), st.sampled_from("ab"))

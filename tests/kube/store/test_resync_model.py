@@ -27,7 +27,7 @@ from kube.decoding.decode import decode_volume
 from kube.objects.api_resource import VOLUMES
 from kube.store.store import Store
 from tests.fake_clock import FakeClock
-from tests.kube.reflecting import Held as Observer
+from tests.kube.running_reflector import Held as Observer
 from tests.kube.scripted_transport import event, failure, listing
 
 NAMES: Final = ("pv", "other")

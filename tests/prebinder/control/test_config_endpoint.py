@@ -6,7 +6,7 @@ import pytest
 
 from prebinder.control.config_endpoint import LARGEST_CONFIGURATION
 from scheduler.standalone.config_watch import ConfigurationInForce
-from tests.prebinder.controlling import CONFIGURATION, Control, configured, controlled
+from tests.prebinder.control_port import CONFIGURATION, Control, configured, controlled
 
 YAML = {"Content-Type": "application/yaml"}
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from scheduler.binding.pod_binding import Bound, Refusal, Refused
-from tests.prebinder.controlling import LOOPBACK, Scripted, controlled
+from tests.prebinder.control_port import LOOPBACK, Scripted, controlled
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "scheduler-control.md"
 

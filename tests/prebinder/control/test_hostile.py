@@ -10,7 +10,7 @@ import cbor2
 
 from prebinder.control.server import LARGEST_CALL
 from scheduler.binding.pod_binding import Bound
-from tests.prebinder.controlling import Scripted, controlled
+from tests.prebinder.control_port import Scripted, controlled
 
 SEED: Final = 20
 EACH: Final = 370

@@ -9,7 +9,7 @@ from binder.matching.rejection import Reason, Rejection
 from prebinder.control.cbor_rpc import RpcError
 from prebinder.control.pod_binding_rpc import CODES, MOST_REJECTIONS, TIMED_OUT, pod_binding_methods
 from scheduler.binding.pod_binding import Bound, Refusal, Refused, Released
-from tests.prebinder.controlling import Scripted, controlled
+from tests.prebinder.control_port import Scripted, controlled
 
 POD: dict[str, Any] = {"namespace": "default", "name": "web-0"}
 

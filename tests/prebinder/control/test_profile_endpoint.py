@@ -15,7 +15,7 @@ from prebinder.errors import CommandError, UsageError
 from prebinder.runtime.profiling import INTERVAL_SECONDS, profiler, rendered
 from tests.fake_clock import FakeClock, settle
 from tests.kube.scripted_server import serving
-from tests.prebinder.controlling import TOKEN, Control, controlled
+from tests.prebinder.control_port import TOKEN, Control, controlled
 
 
 def work(rounds: int) -> int:

@@ -14,7 +14,7 @@ from prebinder.control.token import LOOK_SECONDS
 from prebinder.errors import CommandError
 from scheduler.binding.pod_binding import Bound
 from tests.fake_clock import FakeClock, settle
-from tests.prebinder.controlling import LOOPBACK, TOKEN, Control, Scripted, configured, controlled
+from tests.prebinder.control_port import LOOPBACK, TOKEN, Control, Scripted, configured, controlled
 
 CALL = cbor2.dumps(
     {"jsonrpc": "2.0", "id": 1, "method": "bind.pod", "params": {"namespace": "default", "name": "web-0"}}

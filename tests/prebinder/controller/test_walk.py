@@ -45,7 +45,7 @@ from tests.fake_clock import FakeClock
 from tests.fakes.aside import at_once
 from tests.fakes.kube_api import Connection
 from tests.fakes.objects import claim_object, pod_object, volume_object
-from tests.kube.reflecting import Held
+from tests.kube.running_reflector import Held
 from tests.kube.scripted_transport import ScriptedTransport, answer, event, listing
 from tests.test_architecture import ARCHITECTURE, FLOWCHARTS, PRODUCT, ROOT, arrows_of, modules_in
 

@@ -23,7 +23,7 @@ from scheduler.standalone.cache import SchedulerCache
 from tests.fake_clock import FakeClock
 from tests.fakes.kube_api import Connection, FakeKubeApi
 from tests.fakes.objects import claim_object, class_object, node_object, pod_object, volume_object
-from tests.scheduler.standing import Events, Fixed, Metrics
+from tests.scheduler.scheduler_in_memory import Events, Fixed, Metrics
 
 NAME: Final = "ours"
 LONG: Final = 30.0

@@ -16,7 +16,7 @@ from scheduler.state.cluster import ClusterView
 from scheduler.volumes.volumes import PodInfo
 from tests import builders
 from tests.fake_clock import settle
-from tests.scheduler.standing import NAME, Desk, pod
+from tests.scheduler.scheduler_in_memory import NAME, Desk, pod
 
 
 class Moody(Filter):

@@ -14,7 +14,7 @@ from kube.errors import KubeconfigError
 from prebinder.view.feeds.caller_feed import MOST_PAGES, CallerFeed
 from prebinder.view.feeds.cluster_feed import Scope
 from tests.prebinder.view.clusters import small
-from tests.prebinder.view.serving import Browser, served
+from tests.prebinder.view.served_view import Browser, served
 from tests.prebinder.view.watched_cluster import WatchedCluster, everything
 
 VIEW, WHY = "/api/v1alpha1/view", "/api/v1alpha1/why?kind=pvc&namespace={}&name={}"

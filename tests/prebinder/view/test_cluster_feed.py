@@ -8,7 +8,7 @@ from kube.client.api import KubeApi
 from kube.clock import SystemClock
 from prebinder.view.feeds.cluster_feed import ClusterFeed, Scope
 from tests.prebinder.view.clusters import Cluster, small
-from tests.prebinder.view.serving import Browser, served
+from tests.prebinder.view.served_view import Browser, served
 from tests.prebinder.view.watched_cluster import May, WatchedCluster, everything
 
 

@@ -12,7 +12,7 @@ from prebinder.cli import main
 from prebinder.view.feeds.file_feed import FileFeed
 from prebinder.why.reading.file import facts_from
 from tests.prebinder.view.clusters import Cluster, small
-from tests.prebinder.view.serving import Browser, served
+from tests.prebinder.view.served_view import Browser, served
 
 WHY = "/api/v1alpha1/why"
 

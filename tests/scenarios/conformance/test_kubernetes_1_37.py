@@ -17,7 +17,7 @@ from tests.scenarios.environment.waiting import eventually
 from tests.scenarios.environment.world import World, lived_in
 from tests.scenarios.health.test_health_watch import printed_row, watching
 from tests.scenarios.processes.controller import Controller, apply_manifests, start_controller
-from tests.scenarios.processes.scheduler_in_process import composed
+from tests.scenarios.processes.scheduler_in_process import running_scheduler
 
 pytestmark = pytest.mark.skipif(
     minor_version(chosen_kubernetes()) < (1, 37), reason=f"Kubernetes {chosen_kubernetes()} has none of it"
@@ -137,7 +137,7 @@ async def test_a_driver_that_has_to_be_on_the_node(world: World, controller: Con
     for number in range(2):
         await world.pod(f"gated-{number}", {f"gated-{number}": claim_spec(disks)}, gated=True)
         await world.pod(f"plain-{number}", {f"plain-{number}": claim_spec(hinted)})
-    async with composed(world.cluster.kubeconfig, world.namespace, world.prefix):
+    async with running_scheduler(world.cluster.kubeconfig, world.namespace, world.prefix):
         for number in range(2):
             name = f"ours-{number}"
             await world.admin.create(claim(world.namespace, name, claim_spec(hinted)), scheduled.pod(world, name, name))

@@ -20,7 +20,7 @@ from tests.scenarios.conformance.unschedulable_pods import (
 )
 from tests.scenarios.environment.admin import Admin, Document
 from tests.scenarios.environment.waiting import eventually
-from tests.scenarios.processes.scheduler_in_process import composed
+from tests.scenarios.processes.scheduler_in_process import running_scheduler
 
 THEIRS: Final = "default-scheduler"
 OURS: Final = "ours"
@@ -116,7 +116,7 @@ async def stage() -> AsyncIterator[Stage]:
     async with DevCluster(Options(kwok=False)) as cluster, Admin(cluster) as admin:
         await cluster.create_namespace(NAMESPACE)
         cluster.controller_manager.pause()
-        async with composed(cluster.kubeconfig, OURS, f"{OURS}.example/"):
+        async with running_scheduler(cluster.kubeconfig, OURS, f"{OURS}.example/"):
             stage = Stage(admin)
             await stage.create("no nodes", WITHOUT_NODES)
             reports = await agreed(stage, "no nodes", WITHOUT_NODES.message)

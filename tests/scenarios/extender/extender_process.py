@@ -16,7 +16,7 @@ from tests.scenarios.environment.world import World
 from tests.scenarios.processes.controller import account
 
 
-class Extended:
+class ExtendedScheduler:
     """A story's own kube-scheduler and extender. `name` is for pods' schedulerName."""
 
     def __init__(self, world: World, name: str, scheduler: Component, extender: Component, health: str) -> None:
@@ -47,7 +47,7 @@ class Extended:
 
 
 @asynccontextmanager
-async def extended(world: World, timeout: str, delay: str = "0s") -> AsyncIterator[Extended]:
+async def extended_scheduler(world: World, timeout: str, delay: str = "0s") -> AsyncIterator[ExtendedScheduler]:
     """Start both; stop them at the end. The extender admits clients of the story's own authority only.
 
     `timeout` is how long kube-scheduler waits for an answer before it goes on without it, `delay` how long the extender
@@ -60,7 +60,7 @@ async def extended(world: World, timeout: str, delay: str = "0s") -> AsyncIterat
     address, health, metrics = (f"{LOOPBACK}:{port}" for port in free_ports(3))
     extender = await _start_extender(world, authority, address, health, metrics, delay)
     scheduler = await world.cluster.start_scheduler(name, _configuration(authority, address, timeout))
-    yield Extended(world, name, scheduler, extender, health)
+    yield ExtendedScheduler(world, name, scheduler, extender, health)
     await scheduler.stop()
     await extender.stop()
 

@@ -16,23 +16,23 @@ from tests.scenarios.environment.documents import ZONE, ZONES, claim_spec
 from tests.scenarios.environment.drivers import Directories, endpoint_flag
 from tests.scenarios.environment.waiting import eventually
 from tests.scenarios.environment.world import World, zone_of
-from tests.scenarios.extender.extender_process import Extended, extended
+from tests.scenarios.extender.extender_process import ExtendedScheduler, extended_scheduler
 from tests.scenarios.processes.controller import start_controller
 
 PODS = 6
 
 
 @pytest_asyncio.fixture
-async def scheduling(own_world: World) -> AsyncIterator[Extended]:
+async def scheduling(own_world: World) -> AsyncIterator[ExtendedScheduler]:
     """A kube-scheduler that waits for the extender, however busy the machine is."""
-    async with extended(own_world, timeout="30s") as both:
+    async with extended_scheduler(own_world, timeout="30s") as both:
         yield both
 
 
 @pytest_asyncio.fixture
-async def impatient(own_world: World) -> AsyncIterator[Extended]:
+async def impatient(own_world: World) -> AsyncIterator[ExtendedScheduler]:
     """A kube-scheduler set up as our documentation says."""
-    async with extended(own_world, timeout="500ms") as both:
+    async with extended_scheduler(own_world, timeout="500ms") as both:
         yield both
 
 
@@ -47,7 +47,7 @@ async def health_of(world: World, volume: str) -> str:
     return str((await world.own_volumes())[volume]["metadata"].get("annotations", {}).get(f"{world.prefix}health", ""))
 
 
-async def test_the_reserved_zone_wins(scheduling: Extended) -> None:
+async def test_the_reserved_zone_wins(scheduling: ExtendedScheduler) -> None:
     """In mode annotate nothing but the extender leads kube-scheduler there; chance would, once in 3 ** 6 times.
 
     Each claim has a size of its own, so that none is given the volume that is reserved for another.
@@ -74,7 +74,7 @@ async def test_the_reserved_zone_wins(scheduling: Extended) -> None:
     await controller.stop()
 
 
-async def refused(scheduling: Extended, why: str) -> None:
+async def refused(scheduling: ExtendedScheduler, why: str) -> None:
     """Wait until kube-scheduler says so of the pod `late`. It may see the pod first, and say that it has no claim."""
     await eventually(
         lambda: scheduling.refusals("late"),
@@ -84,7 +84,7 @@ async def refused(scheduling: Extended, why: str) -> None:
 
 
 async def test_a_node_whose_only_volume_is_unhealthy_is_avoided_until_it_recovers(
-    scheduling: Extended, directories: Directories
+    scheduling: ExtendedScheduler, directories: Directories
 ) -> None:
     world = scheduling.world
     controller = await start_controller(world, endpoint_flag(directories.driver), "--health-sweep-interval=1s")
@@ -106,7 +106,7 @@ async def test_a_node_whose_only_volume_is_unhealthy_is_avoided_until_it_recover
     await controller.stop()
 
 
-async def test_a_node_whose_only_volume_is_held_for_another_claim_is_avoided(scheduling: Extended) -> None:
+async def test_a_node_whose_only_volume_is_held_for_another_claim_is_avoided(scheduling: ExtendedScheduler) -> None:
     world = scheduling.world
     disks = await world.storage_class("off")
     await volumes(world, disks, "zone-a")
@@ -128,7 +128,7 @@ async def test_a_node_whose_only_volume_is_held_for_another_claim_is_avoided(sch
 
 
 @pytest.mark.parametrize("how", ["down", "slow"])
-async def test_scheduling_goes_on_without_it(impatient: Extended, how: str) -> None:
+async def test_scheduling_goes_on_without_it(impatient: ExtendedScheduler, how: str) -> None:
     world = impatient.world
     disks = await world.storage_class("off")
     await volumes(world, disks, *ZONES)
@@ -144,7 +144,7 @@ async def test_scheduling_goes_on_without_it(impatient: Extended, how: str) -> N
 
 
 async def test_after_sigterm_it_answers_until_endpoints_have_moved(own_world: World) -> None:
-    async with extended(own_world, timeout="30s", delay="10m") as both:
+    async with extended_scheduler(own_world, timeout="30s", delay="10m") as both:
         disks = await own_world.storage_class("off")
         await volumes(own_world, disks, "zone-a", "zone-b")
         annotations = {f"{own_world.prefix}health": "Inaccessible", f"{own_world.prefix}health-reason": "NotFound"}
@@ -160,7 +160,7 @@ async def test_after_sigterm_it_answers_until_endpoints_have_moved(own_world: Wo
 
 
 async def test_it_ends_when_endpoints_have_had_their_time(own_world: World) -> None:
-    async with extended(own_world, timeout="30s", delay="100ms") as both:
+    async with extended_scheduler(own_world, timeout="30s", delay="100ms") as both:
         os.kill(both.extender.pid, signal.SIGTERM)
         await eventually(both.ended, bool, "it has ended")
         assert "Draining" in both.extender.log_tail()

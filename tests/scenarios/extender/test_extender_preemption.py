@@ -11,7 +11,7 @@ from tests.scenarios.environment import documents
 from tests.scenarios.environment.documents import HOSTNAME, claim_spec
 from tests.scenarios.environment.waiting import eventually
 from tests.scenarios.environment.world import World
-from tests.scenarios.extender.extender_process import Extended, extended
+from tests.scenarios.extender.extender_process import ExtendedScheduler, extended_scheduler
 
 PRIORITIES = {"least": 1, "modest": 500, "high": 1000}
 ISLANDS = ("zone-a", "zone-b")
@@ -20,7 +20,7 @@ ISLANDS = ("zone-a", "zone-b")
 class Islands:
     """A node of 4 cores in each of two zones that only the story's pods go to, and priority classes of its own."""
 
-    def __init__(self, scheduling: Extended) -> None:
+    def __init__(self, scheduling: ExtendedScheduler) -> None:
         self.scheduling, self.world, self.admin = scheduling, scheduling.world, scheduling.world.admin
         self._taint = {"key": f"{self.world.namespace}.example/own", "value": "", "effect": "NoSchedule"}
 
@@ -62,7 +62,7 @@ class Islands:
 
 @pytest_asyncio.fixture
 async def islands(own_world: World) -> AsyncIterator[Islands]:
-    async with extended(own_world, timeout="30s") as scheduling:
+    async with extended_scheduler(own_world, timeout="30s") as scheduling:
         islands = Islands(scheduling)
         await islands.open()
         yield islands

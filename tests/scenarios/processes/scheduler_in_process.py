@@ -33,7 +33,7 @@ from scheduler.standalone.scheduler import Scheduler
 
 
 @dataclass
-class Counted:
+class CountedMetrics:
     """The metrics of a scheduler."""
 
     failures: Counter[Reason] = field(default_factory=Counter)
@@ -53,34 +53,34 @@ class Counted:
 
 
 @dataclass
-class Composed:
+class InProcessScheduler:
     """A scheduler that runs."""
 
     scheduler: Scheduler
     waiting: SchedulingQueue
     cluster: SchedulerCache
-    configuration: "Fixed"
-    metrics: Counted
+    configuration: "FixedConfiguration"
+    metrics: CountedMetrics
 
 
 @dataclass
-class Fixed:
+class FixedConfiguration:
     """The configuration in force."""
 
     current: Configuration
 
 
 @asynccontextmanager
-async def composed(
+async def running_scheduler(
     kubeconfig: Path,
     name: str,
     prefix: str,
     *,
     through: Callable[[Transport], Transport] = lambda transport: transport,
     volume_seconds: float = 600.0,
-) -> AsyncIterator[Composed]:
+) -> AsyncIterator[InProcessScheduler]:
     """Run a scheduler for pods that name `name` while inside. `through` may intercept its requests."""
-    clock, rng, metrics = SystemClock(), Random(1), Counted()
+    clock, rng, metrics = SystemClock(), Random(1), CountedMetrics()
     async with await connect(str(kubeconfig)) as transport:
         api = KubeApi(FencedTransport(through(transport), Leadership.unelected(clock, name)))
         store = Store(prefix)
@@ -90,7 +90,7 @@ async def composed(
         recorder = EventRecorder(api, clock, instruments.events, controller=name, instance=name)
         planning = PlanSettings(annotations=Annotations(prefix))
         cluster = SchedulerCache(store, planning)
-        configuration = Fixed(Configuration({name: default_profile(name)}))
+        configuration = FixedConfiguration(Configuration({name: default_profile(name)}))
         scheduler = compose(
             api,
             store=store,
@@ -106,6 +106,6 @@ async def composed(
         async with in_background(cache.run()), in_background(recorder.run()):
             await cache.synced()
             running = asyncio.ensure_future(scheduler.run())
-            yield Composed(scheduler, scheduler.waiting, cluster, configuration, metrics)
+            yield InProcessScheduler(scheduler, scheduler.waiting, cluster, configuration, metrics)
             scheduler.stop()
             await running

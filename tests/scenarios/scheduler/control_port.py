@@ -22,7 +22,7 @@ _numbers: Final = itertools.count(1)
 
 
 @dataclass(frozen=True)
-class Driven:
+class ControlledScheduler:
     """A scheduler that answers to the name of the story's namespace."""
 
     session: aiohttp.ClientSession
@@ -30,7 +30,7 @@ class Driven:
     token_file: Path
     component: Component
 
-    async def ask(self, method: str, path: str, body: bytes | None, kind: str) -> tuple[int, bytes]:
+    async def request(self, method: str, path: str, body: bytes | None, kind: str) -> tuple[int, bytes]:
         headers = {"Authorization": f"Bearer {self.token_file.read_text().strip()}", "Content-Type": kind}
         url = f"http://{self.address}{path}"
         async with self.session.request(method, url, data=body, headers=headers) as answer:
@@ -40,7 +40,7 @@ class Driven:
         """Return the result of a call about a pod of the story, or the error."""
         params = {"namespace": world.namespace, "name": pod, **others}
         body = cbor2.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
-        status, content = await self.ask("POST", "/rpc", body, "application/cbor")
+        status, content = await self.request("POST", "/rpc", body, "application/cbor")
         assert status == 200
         answer = cbor2.loads(content)
         return answer["result"] if "result" in answer else answer["error"]
@@ -49,12 +49,12 @@ class Driven:
         profile = {"schedulerName": name, "scores": dict(scores)}
         document = {"apiVersion": "config.pvc-prebinder/v1alpha1", "kind": "SchedulerConfiguration"}
         body = yaml.safe_dump(document | {"profiles": [profile]}).encode()
-        status, content = await self.ask("PUT", "/config", body, "application/yaml")
+        status, content = await self.request("PUT", "/config", body, "application/yaml")
         return status, content.decode()
 
 
 @asynccontextmanager
-async def driven(world: World, *flags: str) -> AsyncIterator[Driven]:
+async def controlled_scheduler(world: World, *flags: str) -> AsyncIterator[ControlledScheduler]:
     """Run one while inside; it is ready to be driven if it leads."""
     directory = world.cluster.directory / f"driven-{next(_numbers)}"
     directory.mkdir()
@@ -76,17 +76,17 @@ async def driven(world: World, *flags: str) -> AsyncIterator[Driven]:
 
         component = await world.cluster.start_component(directory.name, command, ready)
         stack.push_async_callback(component.stop)
-        yield Driven(session, control, token, component)
+        yield ControlledScheduler(session, control, token, component)
 
 
-async def leading(scheduler: Driven, world: World) -> None:
+async def leading(scheduler: ControlledScheduler, world: World) -> None:
     """Wait until it holds the Lease: then it knows which pods there are."""
     await eventually(
         lambda: scheduler.call("bind.pod", world, "nobody"), lambda error: error["code"] == -32002, "it leads"
     )
 
 
-async def profile(scheduler: Driven, *flags: str) -> str:
+async def profile(scheduler: ControlledScheduler, *flags: str) -> str:
     """Return what `pvc-prebinder dev profile` prints about it."""
     command = [sys.executable, "-m", "prebinder.cli", "dev", "profile", f"--address={scheduler.address}"]
     command += [f"--token-file={scheduler.token_file}", *flags]

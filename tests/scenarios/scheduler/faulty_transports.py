@@ -1,4 +1,4 @@
-"""What may stand between a scheduler in the test's process and the API server. Each is a `through` of `composed`."""
+"""Transports between a scheduler in the test's process and the API server, each a `through` of `running_scheduler`."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -18,14 +18,14 @@ def binds(request: Request) -> bool:
     return request.path.endswith("/binding") or any(kind in request.path for kind in _OF_THE_BIND)
 
 
-class Interposed:
+class InterceptingTransport:
     """Passes everything on. `paths` are those of the writes of the bind, as they were asked for."""
 
     def __init__(self) -> None:
         self.paths: list[str] = []
         self._inner: Transport | None = None
 
-    def through(self, inner: Transport) -> "Interposed":
+    def through(self, inner: Transport) -> "InterceptingTransport":
         self._inner = inner
         return self
 
@@ -44,7 +44,7 @@ class Interposed:
         return self._inner.stream(request)
 
 
-class Before(Interposed):
+class EventBeforeWrite(InterceptingTransport):
     """Has something happen right before the nth write gets through; it is told the name of what is written."""
 
     def __init__(self, nth: int, event: Callable[[str], Awaitable[object]]) -> None:
@@ -59,7 +59,7 @@ class Before(Interposed):
         return await inner.send(request)
 
 
-class Deaf(Interposed):
+class LostAnswers(InterceptingTransport):
     """Every path is written once without an answer: the write takes place, and nobody hears of it."""
 
     def __init__(self) -> None:
@@ -74,7 +74,7 @@ class Deaf(Interposed):
         raise Unavailable(request.method, request.path, 0, "Timeout", "the answer was lost")
 
 
-class Mortal(Interposed):
+class DiesAfterWrite(InterceptingTransport):
     """The process dies when its nth write has taken place: it hears no answer and writes nothing any more."""
 
     def __init__(self, nth: int) -> None:

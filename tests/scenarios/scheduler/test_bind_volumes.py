@@ -21,8 +21,8 @@ from tests.scenarios.environment.provisioner import NAME, SELECTED, make_volume,
 from tests.scenarios.environment.waiting import eventually, never
 from tests.scenarios.environment.world import World
 from tests.scenarios.processes.controller import SYSTEM, apply_manifests, start_controller
-from tests.scenarios.processes.scheduler_in_process import Composed, composed
-from tests.scenarios.scheduler.faulty_transports import Before, Deaf, Mortal
+from tests.scenarios.processes.scheduler_in_process import InProcessScheduler, running_scheduler
+from tests.scenarios.scheduler.faulty_transports import DiesAfterWrite, EventBeforeWrite, LostAnswers
 
 UID = "uid"
 BOUND_BY = "pv.kubernetes.io/bound-by-controller"
@@ -36,9 +36,9 @@ async def account(cluster: DevCluster) -> Path:
 
 
 @pytest_asyncio.fixture
-async def scheduler(account: Path, own_world: World) -> AsyncIterator[Composed]:
+async def scheduler(account: Path, own_world: World) -> AsyncIterator[InProcessScheduler]:
     """A scheduler that answers to the name of the story's namespace."""
-    async with composed(account, own_world.namespace, own_world.prefix) as running:
+    async with running_scheduler(account, own_world.namespace, own_world.prefix) as running:
         yield running
 
 
@@ -65,7 +65,7 @@ def reference(world: World, claim: str) -> Document:
 
 @pytest.mark.parametrize("by_name", [False, True], ids=["free", "prebound by name"])
 async def test_a_volume_is_left_as_kube_scheduler_leaves_it(
-    own_world: World, scheduler: Composed, by_name: bool
+    own_world: World, scheduler: InProcessScheduler, by_name: bool
 ) -> None:
     """Field by field: right after the scheduler's write, and after the PV controller has finished the bind."""
     world = own_world
@@ -88,7 +88,9 @@ async def test_a_volume_is_left_as_kube_scheduler_leaves_it(
     assert comparable(*both["ours"]) == comparable(*both["theirs"])
 
 
-async def test_a_claim_to_provision_is_left_as_kube_scheduler_leaves_it(own_world: World, scheduler: Composed) -> None:
+async def test_a_claim_to_provision_is_left_as_kube_scheduler_leaves_it(
+    own_world: World, scheduler: InProcessScheduler
+) -> None:
     world = own_world
     node = (await world.admin.list("Node"))[0]["metadata"]["name"]
     pinned = {"nodeSelector": {HOSTNAME: node}}
@@ -108,7 +110,7 @@ async def test_a_claim_to_provision_is_left_as_kube_scheduler_leaves_it(own_worl
     assert comparable(*both["ours"]) == comparable(*both["theirs"])
 
 
-async def test_three_claims_are_bound_in_one_zone(own_world: World, scheduler: Composed) -> None:
+async def test_three_claims_are_bound_in_one_zone(own_world: World, scheduler: InProcessScheduler) -> None:
     """Zone a and b are one volume short each; a provisioned fourth claim goes along."""
     world = own_world
     disks, made = await world.storage_class(None), await world.storage_class(None, "made", provisioner=NAME)
@@ -127,10 +129,10 @@ async def test_what_is_lost_half_way_is_taken_back_and_tried_again(account: Path
     world = own_world
     disks = await world.storage_class(None)
     names = await world.volumes(disks, *(world.volume(f"v{n}", disks, zone="zone-b") for n in range(3)))
-    theft = Before(3, lambda name: world.admin.patch("PersistentVolume", name, reference(world, "thief")))
+    theft = EventBeforeWrite(3, lambda name: world.admin.patch("PersistentVolume", name, reference(world, "thief")))
     async with (
         world.pv_controller_paused(),
-        composed(account, world.namespace, world.prefix, through=theft.through),
+        running_scheduler(account, world.namespace, world.prefix, through=theft.through),
     ):
         await world.pod("app", {f"data-{n}": claim_spec(disks) for n in range(3)}, **ours(world))
         await eventually(world.held, lambda held: held == {"thief": [theft.about]}, "all or none")
@@ -150,8 +152,8 @@ async def test_a_volume_that_becomes_unhealthy_right_before_the_write_is_not_tak
     disks = await world.storage_class(None)
     names = await world.volumes(disks, *(world.volume(f"v{n}", disks, zone="zone-b") for n in range(2)))
     unhealthy = {"metadata": {"annotations": {f"{world.prefix}quarantine": "the disk is gone"}}}
-    falls = Before(1, lambda name: world.admin.patch("PersistentVolume", name, unhealthy))
-    async with composed(account, world.namespace, world.prefix, through=falls.through) as running:
+    falls = EventBeforeWrite(1, lambda name: world.admin.patch("PersistentVolume", name, unhealthy))
+    async with running_scheduler(account, world.namespace, world.prefix, through=falls.through) as running:
         await world.pod("app", {"data": claim_spec(disks)}, **ours(world))
         await world.all_run("app")
     assert running.metrics.failures[Reason.QUARANTINED] == 1
@@ -161,7 +163,7 @@ async def test_a_volume_that_becomes_unhealthy_right_before_the_write_is_not_tak
     )
 
 
-async def test_many_pods_share_one_claim(own_world: World, scheduler: Composed) -> None:
+async def test_many_pods_share_one_claim(own_world: World, scheduler: InProcessScheduler) -> None:
     """They arrive together and are decided before anything is written: one volume, and all where it is."""
     world = own_world
     disks = await world.storage_class(None)
@@ -178,7 +180,9 @@ async def test_many_pods_share_one_claim(own_world: World, scheduler: Composed) 
     assert list((await world.held()).items()) == [("data", [(await world.bound())["data"]])]
 
 
-async def test_a_read_write_once_pod_claim_is_one_pods_at_a_time(own_world: World, scheduler: Composed) -> None:
+async def test_a_read_write_once_pod_claim_is_one_pods_at_a_time(
+    own_world: World, scheduler: InProcessScheduler
+) -> None:
     world, alone = own_world, ("ReadWriteOncePod",)
     disks = await world.storage_class(None)
     await world.volumes(disks, world.volume("one", disks, zone="zone-a", access_modes=alone))
@@ -193,7 +197,7 @@ async def test_a_read_write_once_pod_claim_is_one_pods_at_a_time(own_world: Worl
 
 
 async def test_the_controllers_reservation_is_taken_and_ended_by_the_controller(
-    own_world: World, scheduler: Composed
+    own_world: World, scheduler: InProcessScheduler
 ) -> None:
     """Mode annotate: the gate is lifted when the volumes are reserved, in one zone; then we take exactly those."""
     world = own_world
@@ -214,7 +218,7 @@ async def test_the_controllers_reservation_is_taken_and_ended_by_the_controller(
 
 @pytest.mark.parametrize("mode", ["annotate", "prebind", "complete"])
 async def test_beside_a_controller_that_decides_about_the_same_pods(
-    own_world: World, scheduler: Composed, mode: str
+    own_world: World, scheduler: InProcessScheduler, mode: str
 ) -> None:
     """Without a gate both choose at once. Whoever is faster, each claim gets one volume and nothing stays."""
     world = own_world
@@ -231,7 +235,9 @@ async def test_beside_a_controller_that_decides_about_the_same_pods(
     await controller.stop()
 
 
-async def test_a_provisioner_that_gives_up_has_the_pod_scheduled_again(own_world: World, scheduler: Composed) -> None:
+async def test_a_provisioner_that_gives_up_has_the_pod_scheduled_again(
+    own_world: World, scheduler: InProcessScheduler
+) -> None:
     world = own_world
     made = await world.storage_class(None, "made", provisioner=NAME)
     await world.pod("app", {"data": claim_spec(made)}, **ours(world))
@@ -247,25 +253,25 @@ async def test_a_provisioner_that_gives_up_has_the_pod_scheduled_again(own_world
 async def test_answers_that_get_lost_are_looked_up_and_nothing_is_written_twice(
     account: Path, own_world: World
 ) -> None:
-    world, deaf = own_world, Deaf()
+    world, deaf = own_world, LostAnswers()
     disks = await world.storage_class(None)
     await world.volumes(disks, world.volume("one", disks, zone="zone-a"))
-    async with composed(account, world.namespace, world.prefix, through=deaf.through) as running:
+    async with running_scheduler(account, world.namespace, world.prefix, through=deaf.through) as running:
         await world.pod("app", {"data": claim_spec(disks)}, **ours(world))
         await world.all_run("app")
     assert running.metrics.bound == 1
     assert [path.rpartition("/")[2] for path in deaf.paths] == [world.name("one"), "binding"]
 
 
-async def live_and_die(world: World, account: Path, mortal: Mortal) -> None:
-    async with composed(account, world.namespace, world.prefix, through=mortal.through):
+async def live_and_die(world: World, account: Path, mortal: DiesAfterWrite) -> None:
+    async with running_scheduler(account, world.namespace, world.prefix, through=mortal.through):
         await asyncio.wait_for(mortal.dead.wait(), 60)
 
 
 @pytest.mark.parametrize("last", range(1, 5))
 async def test_killed_after_any_write_the_next_one_finishes(account: Path, own_world: World, last: int) -> None:
     """Two volumes, a claim to provision, the assignment: four writes. Until the death Kubernetes does not help."""
-    world, mortal = own_world, Mortal(last)
+    world, mortal = own_world, DiesAfterWrite(last)
     disks, made = await world.storage_class(None), await world.storage_class(None, "made", provisioner=NAME)
     await world.volumes(disks, *(world.volume(f"{zone}-{n}", disks, zone=zone) for zone in ZONES for n in range(2)))
     claims = {"one": claim_spec(disks), "two": claim_spec(disks), "new": claim_spec(made)}
@@ -277,7 +283,7 @@ async def test_killed_after_any_write_the_next_one_finishes(account: Path, own_w
             with pytest.raises(LeadershipLost):
                 await live_and_die(world, account, mortal)
             assert len(mortal.paths) == last
-        async with composed(account, world.namespace, world.prefix):
+        async with running_scheduler(account, world.namespace, world.prefix):
             await world.all_run("app")
     zones = await world.zones()
     assert len({zones[volume] for volume in (await world.bound()).values()}) == 1

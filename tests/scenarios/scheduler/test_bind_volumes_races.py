@@ -20,7 +20,7 @@ from tests.scenarios.environment.admin import Admin, Document
 from tests.scenarios.environment.documents import ZONES, claim_spec
 from tests.scenarios.environment.waiting import eventually
 from tests.scenarios.environment.world import World, lived_in
-from tests.scenarios.processes.scheduler_in_process import Composed, composed
+from tests.scenarios.processes.scheduler_in_process import InProcessScheduler, running_scheduler
 
 ROUNDS, MOST_ROUNDS = 40, 200
 AT_ONCE = 20
@@ -39,8 +39,8 @@ async def arena() -> AsyncIterator[World]:
 
 
 @pytest_asyncio.fixture
-async def scheduler(arena: World) -> AsyncIterator[Composed]:
-    async with composed(arena.cluster.kubeconfig, arena.namespace, arena.prefix) as running:
+async def scheduler(arena: World) -> AsyncIterator[InProcessScheduler]:
+    async with running_scheduler(arena.cluster.kubeconfig, arena.namespace, arena.prefix) as running:
         yield running
 
 
@@ -96,7 +96,7 @@ async def each_claim_has_one_volume(world: World, claims: int) -> None:
 
 
 @pytest.mark.timeout(900)
-async def test_pods_with_claims_of_their_own(arena: World, scheduler: Composed) -> None:
+async def test_pods_with_claims_of_their_own(arena: World, scheduler: InProcessScheduler) -> None:
     """Each round a pod of either scheduler wants three volumes in one zone, and two zones have six of them.
 
     With fewer both could end up with a part each, which Kubernetes binds and nobody can take back.
@@ -127,7 +127,7 @@ async def test_pods_with_claims_of_their_own(arena: World, scheduler: Composed) 
 
 
 @pytest.mark.timeout(900)
-async def test_pods_that_share_a_claim(arena: World, scheduler: Composed) -> None:
+async def test_pods_that_share_a_claim(arena: World, scheduler: InProcessScheduler) -> None:
     """Each round one claim, and a pod of either scheduler that uses it: both choose a volume, only one may be kept."""
     world, wanted = arena, []
     for first in range(0, ROUNDS, AT_ONCE):

@@ -23,7 +23,7 @@ from tests.scenarios.environment.admin import Document
 from tests.scenarios.environment.documents import claim_spec
 from tests.scenarios.environment.waiting import eventually, never
 from tests.scenarios.environment.world import World
-from tests.scenarios.processes.scheduler_in_process import Composed, composed
+from tests.scenarios.processes.scheduler_in_process import InProcessScheduler, running_scheduler
 
 HOLD = "story.example/hold"
 """A finalizer: the pod is being deleted until it is taken away."""
@@ -32,7 +32,7 @@ HOLD = "story.example/hold"
 class Island:
     """A node of 4 cores that only the story's pods go to, and priority classes of its own."""
 
-    def __init__(self, world: World, scheduler: Composed) -> None:
+    def __init__(self, world: World, scheduler: InProcessScheduler) -> None:
         self.world, self.admin, self.scheduler = world, world.admin, scheduler
         self.node = world.name("island")
 
@@ -111,7 +111,7 @@ class Island:
 
 @pytest_asyncio.fixture
 async def island(cluster: DevCluster, own_world: World) -> AsyncIterator[Island]:
-    async with composed(cluster.kubeconfig, own_world.namespace, own_world.prefix) as scheduler:
+    async with running_scheduler(cluster.kubeconfig, own_world.namespace, own_world.prefix) as scheduler:
         island = Island(own_world, scheduler)
         await island.open()
         yield island

@@ -10,10 +10,10 @@ from tests.scenarios.environment.documents import ZONE, claim_spec
 from tests.scenarios.environment.scheduler_pods import condition, events, pod, refused
 from tests.scenarios.environment.waiting import eventually
 from tests.scenarios.environment.world import World
-from tests.scenarios.processes.scheduler_in_process import Composed, composed
+from tests.scenarios.processes.scheduler_in_process import InProcessScheduler, running_scheduler
 
 
-async def test_pods_without_volumes_run(own_world: World, scheduler: Composed) -> None:
+async def test_pods_without_volumes_run(own_world: World, scheduler: InProcessScheduler) -> None:
     names = [f"web-{number}" for number in range(30)]
     await own_world.admin.create_at_once(pod(own_world, name, cpu="1") for name in names)
     await own_world.all_run(*names)
@@ -25,7 +25,7 @@ async def test_pods_without_volumes_run(own_world: World, scheduler: Composed) -
     assert (reported[0]["action"], reported[0]["type"]) == ("Binding", "Normal")
 
 
-async def test_static_volumes_are_bound_where_the_pod_goes(own_world: World, scheduler: Composed) -> None:
+async def test_static_volumes_are_bound_where_the_pod_goes(own_world: World, scheduler: InProcessScheduler) -> None:
     disks = await own_world.storage_class(None)
     volumes = [own_world.volume(f"pv-{zone}", disks, zone=zone) for zone in documents.ZONES]
     await own_world.volumes(disks, *volumes)
@@ -42,7 +42,7 @@ async def test_static_volumes_are_bound_where_the_pod_goes(own_world: World, sch
         assert labels[ZONE] == zones[bound[f"data-{number}"]]
 
 
-async def test_volumes_are_made_for_the_node_that_was_chosen(own_world: World, scheduler: Composed) -> None:
+async def test_volumes_are_made_for_the_node_that_was_chosen(own_world: World, scheduler: InProcessScheduler) -> None:
     disks = await own_world.storage_class(None, provisioner="made.csi.example")
     await own_world.admin.create(
         documents.claim(own_world.namespace, "data", claim_spec(disks)), pod(own_world, "db", "data")
@@ -64,7 +64,7 @@ async def test_volumes_are_made_for_the_node_that_was_chosen(own_world: World, s
     assert (await own_world.pods())["db"]["spec"]["nodeName"] == node
 
 
-async def test_a_new_node_helps(own_world: World, scheduler: Composed) -> None:
+async def test_a_new_node_helps(own_world: World, scheduler: InProcessScheduler) -> None:
     await own_world.admin.create(pod(own_world, "picky", nodeSelector={"story": own_world.namespace}))
     await refused(own_world, "picky", "node(s) didn't match Pod's node affinity/selector")
     (event,) = await eventually(lambda: events(own_world, "FailedScheduling", "picky"), bool, "an Event")
@@ -78,7 +78,7 @@ async def test_a_new_node_helps(own_world: World, scheduler: Composed) -> None:
     await own_world.admin.delete("Node", node)
 
 
-async def test_kube_scheduler_has_its_pods_and_we_have_ours(own_world: World, scheduler: Composed) -> None:
+async def test_kube_scheduler_has_its_pods_and_we_have_ours(own_world: World, scheduler: InProcessScheduler) -> None:
     theirs = [documents.pod(own_world.namespace, f"theirs-{number}", documents.pod_spec()) for number in range(5)]
     ours = [pod(own_world, f"ours-{number}") for number in range(5)]
     await own_world.admin.create_at_once([*theirs, *ours])
@@ -90,7 +90,7 @@ async def test_kube_scheduler_has_its_pods_and_we_have_ours(own_world: World, sc
     assert scheduler.metrics.bound == len(ours)
 
 
-async def test_a_gated_pod_waits_for_its_gate(own_world: World, scheduler: Composed) -> None:
+async def test_a_gated_pod_waits_for_its_gate(own_world: World, scheduler: InProcessScheduler) -> None:
     gate = "example.com/wait"
     await own_world.admin.create(pod(own_world, "gated", schedulingGates=[{"name": gate}]), pod(own_world, "free"))
     await own_world.all_run("free")
@@ -109,7 +109,7 @@ async def test_the_last_room_goes_to_the_most_important(own_world: World, cluste
         pod(own_world, "low", nodeSelector=there),
         pod(own_world, "high", nodeSelector=there, priorityClassName="system-cluster-critical"),
     )
-    async with composed(cluster.kubeconfig, own_world.namespace, own_world.prefix):
+    async with running_scheduler(cluster.kubeconfig, own_world.namespace, own_world.prefix):
         await own_world.all_run("high")
         await refused(own_world, "low", "1 Too many pods")
         await own_world.admin.delete("Pod", "high", own_world.namespace)

@@ -12,12 +12,12 @@ from tests.scenarios.environment.documents import claim_spec
 from tests.scenarios.environment.provisioner import NAME, make_volume, selected
 from tests.scenarios.environment.waiting import eventually
 from tests.scenarios.environment.world import World
-from tests.scenarios.scheduler.control_port import Driven, driven, leading, profile
+from tests.scenarios.scheduler.control_port import ControlledScheduler, controlled_scheduler, leading, profile
 
 
 @pytest_asyncio.fixture
-async def scheduler(own_world: World) -> AsyncIterator[Driven]:
-    async with driven(own_world, "--no-leader-elect") as running:
+async def scheduler(own_world: World) -> AsyncIterator[ControlledScheduler]:
+    async with controlled_scheduler(own_world, "--no-leader-elect") as running:
         await leading(running, own_world)
         yield running
 
@@ -50,7 +50,7 @@ async def refusals(world: World, name: str) -> list[str]:
     ]
 
 
-async def test_a_waiting_pod_is_placed_where_the_tool_says(own_world: World, scheduler: Driven) -> None:
+async def test_a_waiting_pod_is_placed_where_the_tool_says(own_world: World, scheduler: ControlledScheduler) -> None:
     (known, *_) = [node["metadata"]["name"] for node in await own_world.admin.list("Node")]
     await own_world.admin.create(pod(own_world, "web"))
     # Each call that is in vain makes the loop wait longer before it tries by itself: ten seconds in the end.
@@ -76,7 +76,7 @@ async def test_a_waiting_pod_is_placed_where_the_tool_says(own_world: World, sch
     await own_world.all_run("web")
 
 
-async def test_what_is_promised_is_taken_back_and_given_again(own_world: World, scheduler: Driven) -> None:
+async def test_what_is_promised_is_taken_back_and_given_again(own_world: World, scheduler: ControlledScheduler) -> None:
     """The volume is never made at first, so the pod waits for it with a node and a claim promised."""
     disks = await own_world.storage_class(None, provisioner=NAME)
     (node,) = await own_nodes(own_world, 1)
@@ -100,7 +100,7 @@ async def test_what_is_promised_is_taken_back_and_given_again(own_world: World, 
     await own_world.all_run("db")
 
 
-async def test_weights_change_between_two_pods(own_world: World, scheduler: Driven) -> None:
+async def test_weights_change_between_two_pods(own_world: World, scheduler: ControlledScheduler) -> None:
     full, _ = await own_nodes(own_world, 2)
     name = own_world.namespace
     assert (await scheduler.configure(name, {"LeastAllocated": 1}))[0] == 200
@@ -120,13 +120,13 @@ async def test_weights_change_between_two_pods(own_world: World, scheduler: Driv
     status, problem = await scheduler.configure(name, {"BinPuck": 1})
     assert (status, problem.startswith('profiles[0].scores: there is no "BinPuck"')) == (422, True)
     assert await scheduler.configure(name, {"BinPack": 1}) == (200, "applied\n")
-    assert b"BinPack: 1" in (await scheduler.ask("GET", "/config", None, ""))[1]
+    assert b"BinPack: 1" in (await scheduler.request("GET", "/config", None, ""))[1]
     await own_world.admin.create(pod(own_world, "packed"))
     await own_world.all_run("packed")
     assert await node_of(own_world, "packed") == full
 
 
-async def test_a_profile_names_what_the_scheduler_does(own_world: World, scheduler: Driven) -> None:
+async def test_a_profile_names_what_the_scheduler_does(own_world: World, scheduler: ControlledScheduler) -> None:
     await own_nodes(own_world, 6)
     looking = asyncio.create_task(profile(scheduler, "--seconds=5"))
     await own_world.admin.create_at_once(pod(own_world, f"web-{number}", cpu="1m") for number in range(300))
@@ -136,7 +136,7 @@ async def test_a_profile_names_what_the_scheduler_does(own_world: World, schedul
 
 
 async def test_a_replica_that_does_not_lead_places_nothing(own_world: World) -> None:
-    async with driven(own_world) as leader, driven(own_world) as other:
+    async with controlled_scheduler(own_world) as leader, controlled_scheduler(own_world) as other:
         await leading(leader, own_world)
         error = await other.call("bind.pod", own_world, "nobody")
         assert (error["code"], error["data"]) == (-32001, {"refusal": "NotReady"})

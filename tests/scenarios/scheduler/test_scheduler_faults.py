@@ -18,7 +18,7 @@ from tests.scenarios.environment.documents import claim_spec
 from tests.scenarios.environment.scheduler_pods import condition, events, pod, refused
 from tests.scenarios.environment.waiting import eventually
 from tests.scenarios.environment.world import World
-from tests.scenarios.processes.scheduler_in_process import Composed, composed
+from tests.scenarios.processes.scheduler_in_process import InProcessScheduler, running_scheduler
 
 
 @dataclass
@@ -70,7 +70,7 @@ class Wires:
         raise Unavailable(request.method, request.path, 0, "Timeout", "no answer")
 
 
-async def nothing_is_left(scheduler: Composed) -> None:
+async def nothing_is_left(scheduler: InProcessScheduler) -> None:
     """Wait until no pod waits, is in work, or is taken to be on a node that does not show it."""
 
     async def left() -> tuple[set[int], list[str]]:
@@ -82,7 +82,7 @@ async def nothing_is_left(scheduler: Composed) -> None:
 @pytest.mark.parametrize("fault", ["no answer", "lost answer", "refused"])
 async def test_a_binding_that_fails_is_made_again(own_world: World, cluster: DevCluster, fault: str) -> None:
     wires, names = Wires(fault), [f"web-{number}" for number in range(10)]
-    async with composed(cluster.kubeconfig, own_world.namespace, own_world.prefix, through=wires):
+    async with running_scheduler(cluster.kubeconfig, own_world.namespace, own_world.prefix, through=wires):
         await own_world.admin.create_at_once(pod(own_world, name) for name in names)
         await own_world.all_run(*names)
     assert len(wires.failed) == len(names)
@@ -90,7 +90,7 @@ async def test_a_binding_that_fails_is_made_again(own_world: World, cluster: Dev
 
 async def test_who_fits_nowhere_costs_no_writes_but_those_of_one_event(own_world: World, cluster: DevCluster) -> None:
     wires = Wires()
-    async with composed(cluster.kubeconfig, own_world.namespace, own_world.prefix, through=wires) as running:
+    async with running_scheduler(cluster.kubeconfig, own_world.namespace, own_world.prefix, through=wires) as running:
         await own_world.admin.create(pod(own_world, "large", cpu="999"))
         await refused(own_world, "large", "Insufficient cpu")
         await eventually(lambda: events(own_world, "FailedScheduling", "large"), bool, "an Event")
@@ -116,18 +116,18 @@ async def test_who_fits_nowhere_costs_no_writes_but_those_of_one_event(own_world
 
 async def test_a_new_process_says_nothing_twice(own_world: World, cluster: DevCluster) -> None:
     await own_world.admin.create(pod(own_world, "large", cpu="999"))
-    async with composed(cluster.kubeconfig, own_world.namespace, own_world.prefix):
+    async with running_scheduler(cluster.kubeconfig, own_world.namespace, own_world.prefix):
         await refused(own_world, "large", "Insufficient cpu")
     before = await condition(own_world, "large")
     wires = Wires()
-    async with composed(cluster.kubeconfig, own_world.namespace, own_world.prefix, through=wires):
+    async with running_scheduler(cluster.kubeconfig, own_world.namespace, own_world.prefix, through=wires):
         await own_world.admin.create(pod(own_world, "small"))
         await own_world.all_run("small")
     assert await condition(own_world, "large") == before
     assert [request.path for request in wires.wire.writes if request.path.endswith("/large/status")] == []
 
 
-async def test_a_pod_deleted_while_it_waits_for_its_volume(own_world: World, scheduler: Composed) -> None:
+async def test_a_pod_deleted_while_it_waits_for_its_volume(own_world: World, scheduler: InProcessScheduler) -> None:
     disks = await own_world.storage_class(None, provisioner="never.csi.example")
     claim = documents.claim(own_world.namespace, "data", claim_spec(disks))
     await own_world.admin.create(claim, pod(own_world, "db", "data"))
@@ -151,7 +151,7 @@ async def test_a_pod_deleted_while_it_waits_for_its_volume(own_world: World, sch
     await own_world.all_run("web")
 
 
-async def test_many_that_wait_for_volumes_hold_up_nobody(own_world: World, scheduler: Composed) -> None:
+async def test_many_that_wait_for_volumes_hold_up_nobody(own_world: World, scheduler: InProcessScheduler) -> None:
     disks = await own_world.storage_class(None, provisioner="never.csi.example")
     names = [f"db-{number}" for number in range(60)]
     made = [documents.claim(own_world.namespace, f"data-{name}", claim_spec(disks)) for name in names]
@@ -167,7 +167,7 @@ async def test_many_that_wait_for_volumes_hold_up_nobody(own_world: World, sched
     await own_world.all_run("web")
 
 
-async def test_pods_that_come_and_go_leave_nothing_behind(own_world: World, scheduler: Composed) -> None:
+async def test_pods_that_come_and_go_leave_nothing_behind(own_world: World, scheduler: InProcessScheduler) -> None:
     names = [f"web-{number}" for number in range(40)]
     await own_world.admin.create_at_once(pod(own_world, name, cpu="100m") for name in names)
     gone = names[::2]

@@ -13,7 +13,7 @@ from kube.client.callers import find_api_server
 from kube.clock import SystemClock
 from prebinder.view.feeds.caller_feed import CallerFeed
 from prebinder.view.feeds.cluster_feed import Scope
-from tests.prebinder.view.serving import Browser, served
+from tests.prebinder.view.served_view import Browser, served
 from tests.scenarios.environment.documents import DELAYED, claim, claim_spec
 from tests.scenarios.environment.waiting import eventually
 from tests.scenarios.environment.world import World

@@ -13,7 +13,7 @@ from scheduler.state.cluster import ClusterView
 from scheduler.volumes.volume_binding import VolumeChoice
 from tests import builders
 from tests.fake_clock import FakeClock
-from tests.scheduler.judging import view
+from tests.scheduler.plugin_results import view
 
 NODE = builders.node("n1", allocatable={"cpu": "2", "memory": "4Gi", "pods": "2"})
 LISTENING = Constraints(ports=(HostPort(80),), disks=(InlineDisk("awsElasticBlockStore", ("vol",)),))

@@ -18,7 +18,7 @@ from scheduler.framework.plugin import ScheduleResult
 from scheduler.plugins.registry import default_profile
 from scheduler.standalone.cache import SchedulerCache
 from tests import builders
-from tests.scheduler.judging import best_placements, view
+from tests.scheduler.plugin_results import best_placements, view
 
 PROFILE = default_profile("test")
 NODES = tuple(f"n{number}" for number in range(4))

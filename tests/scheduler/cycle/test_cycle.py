@@ -10,7 +10,7 @@ from scheduler.framework.registry import build
 from scheduler.plugins.registry import REGISTRY, default_data, default_profile
 from tests import builders
 from tests.scheduler import clusters
-from tests.scheduler.judging import view
+from tests.scheduler.plugin_results import view
 
 PROFILE = default_profile("ours")
 

@@ -23,7 +23,7 @@ from scheduler.volumes.claim_texts import whole_text
 from scheduler.volumes.volumes import PodInfo
 from tests import builders
 from tests.scheduler import clusters
-from tests.scheduler.judging import view
+from tests.scheduler.plugin_results import view
 
 PROFILE = default_profile("ours")
 WEB = {"app": "web"}

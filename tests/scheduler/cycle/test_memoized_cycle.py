@@ -22,7 +22,7 @@ from scheduler.state.node_info import NodeInfo
 from scheduler.volumes.volumes import PodInfo
 from tests import builders
 from tests.scheduler import clusters
-from tests.scheduler.judging import best_placements, view
+from tests.scheduler.plugin_results import best_placements, view
 
 PROFILE = default_profile("test")
 PACKING = build(replace(default_data("packing"), scores={"BinPack": 1, "PreferNoSchedule": 1}), REGISTRY)

@@ -7,7 +7,7 @@ from scheduler.plugins.registry import default_profile
 from scheduler.plugins.reservation import ReservedVolume
 from scheduler.state.node_info import NodeInfo
 from tests import builders
-from tests.scheduler.judging import view
+from tests.scheduler.plugin_results import view
 
 
 def test_a_filter_is_not_asked_about_nodes_that_another_one_refuses() -> None:

@@ -23,7 +23,7 @@ from scheduler.state.node_info import NodeInfo
 from scheduler.volumes.volume_binding import VolumeChoice
 from scheduler.volumes.volumes import PodInfo
 from tests import builders
-from tests.scheduler.judging import view
+from tests.scheduler.plugin_results import view
 
 POD = builders.pod()
 CLUSTER = view(builders.node("n1"), builders.node("n2"))

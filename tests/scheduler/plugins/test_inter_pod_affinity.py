@@ -13,7 +13,7 @@ from kube.rules.selectors import matches_labels
 from scheduler.plugins.inter_pod_affinity import InterPodAffinity
 from tests import builders
 from tests.scheduler import clusters
-from tests.scheduler.judging import allowed, reasons, view
+from tests.scheduler.plugin_results import allowed, reasons, view
 
 WEB = LabelSelector((("app", "web"),))
 NEAR = PodTerm(builders.ZONE, WEB)

@@ -7,7 +7,7 @@ from kube.objects.constraints import SCHEDULE_ANYWAY, Constraints, PodTerm, Spre
 from kube.objects.model import LabelSelector
 from scheduler.plugins.neighbour_scores import PreferredPodAffinity, SoftTopologySpread
 from tests import builders
-from tests.scheduler.judging import scores, view
+from tests.scheduler.plugin_results import scores, view
 
 WEB = LabelSelector((("app", "web"),))
 TERM = PodTerm(builders.ZONE, WEB)

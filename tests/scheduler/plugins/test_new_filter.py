@@ -17,8 +17,8 @@ from scheduler.state.cluster import ClusterView
 from scheduler.state.node_info import NodeInfo
 from scheduler.volumes.volumes import PodInfo
 from tests import builders
-from tests.scheduler.judging import view
-from tests.scheduler.preempting import PROFILE, preempt
+from tests.scheduler.plugin_results import view
+from tests.scheduler.preemptions import PROFILE, preempt
 
 
 def quiet_came(_: Pod, change: ClusterEvent, __: Wanted | None) -> bool:

@@ -9,7 +9,7 @@ from scheduler.framework.profile import AddedAffinity, Thresholds
 from scheduler.plugins.node_rules import EnforcedNodeAffinity, NodeAffinity, TaintToleration
 from tests import builders
 from tests.scheduler import clusters
-from tests.scheduler.judging import allowed, reasons, view
+from tests.scheduler.plugin_results import allowed, reasons, view
 
 GPU = Taint("gpu", "NoSchedule", "yes")
 NOT_READY = Taint("node.kubernetes.io/not-ready", "NoSchedule")

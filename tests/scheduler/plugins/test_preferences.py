@@ -7,7 +7,7 @@ from kube.objects.model import NodeSelectorTerm, Requirement, Taint, Toleration
 from scheduler.framework.profile import AddedAffinity, Thresholds
 from scheduler.plugins.preferences import PreferNoSchedule, PreferredNodeAffinity, normalised
 from tests import builders
-from tests.scheduler.judging import scores, view
+from tests.scheduler.plugin_results import scores, view
 
 NODES = [
     builders.node("n1", labels={"disk": "ssd"}, taints=[Taint("busy", "PreferNoSchedule")]),

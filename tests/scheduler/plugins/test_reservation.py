@@ -14,7 +14,7 @@ from scheduler.framework.profile import Thresholds
 from scheduler.plugins.registry import default_profile
 from scheduler.plugins.reservation import LocalStorage, ReservedVolume, VolumeHealth
 from tests import builders
-from tests.scheduler.judging import reasons, view
+from tests.scheduler.plugin_results import reasons, view
 
 NODES: list[model.Record] = [
     builders.node("a1", zone="a"),

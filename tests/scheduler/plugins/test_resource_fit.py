@@ -5,7 +5,7 @@ from kube.objects.constraints import Constraints, HostPort, InlineDisk
 from kube.objects.model import Record
 from scheduler.plugins.resource_fit import DiskConflict, NodePorts, NodeResourcesFit
 from tests import builders
-from tests.scheduler.judging import reasons, view
+from tests.scheduler.plugin_results import reasons, view
 
 NODE = builders.node("n1", allocatable={"cpu": "2", "memory": "4Gi", "pods": "2"})
 

@@ -6,7 +6,7 @@ from scheduler.framework.plugin import Score
 from scheduler.framework.profile import Thresholds
 from scheduler.plugins.resource_scores import Balanced, BinPack, LeastAllocated
 from tests import builders
-from tests.scheduler.judging import scores, view
+from tests.scheduler.plugin_results import scores, view
 
 EQUAL = Thresholds()
 NODE = builders.node("n1", allocatable={"cpu": "4", "memory": "8Gi"})

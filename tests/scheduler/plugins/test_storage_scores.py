@@ -2,7 +2,7 @@ from binder.reservation.contract import Annotations, ClaimReservation
 from kube.objects import model
 from scheduler.plugins.storage_scores import AttachedVolumes, BestFit, ReservedZone, ZoneVolumes
 from tests import builders
-from tests.scheduler.judging import scores, view
+from tests.scheduler.plugin_results import scores, view
 from tests.scheduler.plugins.test_reservation import reserved
 
 NODES = [builders.node("a1", zone="a"), builders.node("a2", zone="a"), builders.node("b1", zone="b")]

@@ -14,7 +14,7 @@ from kube.store.node_view import effective_taints
 from scheduler.plugins.topology_spread import PodTopologySpread
 from tests import builders
 from tests.scheduler import clusters
-from tests.scheduler.judging import allowed, reasons, view
+from tests.scheduler.plugin_results import allowed, reasons, view
 
 WEB = LabelSelector((("app", "web"),))
 NODES = [builders.node("a1", zone="a"), builders.node("b1", zone="b"), builders.node("x1", zone=None)]

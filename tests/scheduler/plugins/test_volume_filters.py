@@ -7,7 +7,7 @@ from scheduler.framework.plugin import Filter
 from scheduler.plugins.registry import default_profile
 from scheduler.plugins.volume_filters import NodeVolumeLimits, VolumeBinding, VolumeRestrictions, VolumeZone
 from tests import builders
-from tests.scheduler.judging import reasons, view
+from tests.scheduler.plugin_results import reasons, view
 
 NODES = [builders.node("a1", zone="a"), builders.node("b1", zone="b")]
 POD = builders.pod("new", claims=["data"])

@@ -24,7 +24,7 @@ from scheduler.preemption.preemption import Preemption
 from scheduler.standalone.pod_status import SchedulingStatus
 from tests import builders
 from tests.fake_clock import settle
-from tests.scheduler.standing import NAME, Desk, Status, pod
+from tests.scheduler.scheduler_in_memory import NAME, Desk, Status, pod
 
 NODES = tuple(builders.node(name) for name in ("n1", "n2"))
 PODS = tuple(

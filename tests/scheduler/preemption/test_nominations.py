@@ -9,8 +9,8 @@ from scheduler.cycle.cycle import decide
 from scheduler.framework.plugin import ScheduleResult
 from scheduler.preemption.nominations import Nominations, Reserving, on_nominated, outranked, stands
 from tests import builders
-from tests.scheduler.judging import view
-from tests.scheduler.preempting import PROFILE
+from tests.scheduler.plugin_results import view
+from tests.scheduler.preemptions import PROFILE
 
 NODE = builders.node("n1", allocatable={"cpu": "4"})
 

@@ -24,8 +24,8 @@ from scheduler.preemption.preemption import (
 from scheduler.state.cluster import ClusterView
 from scheduler.volumes.volumes import PodInfo
 from tests import builders
-from tests.scheduler.judging import view
-from tests.scheduler.preempting import NOW, PROFILE, chosen, preempt
+from tests.scheduler.plugin_results import view
+from tests.scheduler.preemptions import NOW, PROFILE, chosen, preempt
 
 FIRST, SECOND = (builders.node(name, allocatable={"cpu": "4"}) for name in ("n1", "n2"))
 NEW = builders.pod("new", priority=10, requests={"cpu": "4"})

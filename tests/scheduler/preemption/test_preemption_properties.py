@@ -17,8 +17,8 @@ from scheduler.preemption.preemption import NoPreemption, Preemptor
 from scheduler.preemption.victims import Trial, question_of, victims_on
 from scheduler.state.cluster import ClusterView
 from tests import builders
-from tests.scheduler.judging import view
-from tests.scheduler.preempting import NOW, PROFILE
+from tests.scheduler.plugin_results import view
+from tests.scheduler.preemptions import NOW, PROFILE
 
 NODES = [builders.node(f"n{number}", allocatable={"cpu": "4"}) for number in range(3)]
 WEB = LabelSelector((("app", "web"),))

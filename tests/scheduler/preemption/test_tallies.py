@@ -15,7 +15,7 @@ from scheduler.state.cluster import ClusterView
 from scheduler.volumes.volumes import PodInfo, pod_info
 from tests import builders
 from tests.scheduler.clusters import clusters, pods
-from tests.scheduler.judging import view
+from tests.scheduler.plugin_results import view
 
 FILTERS = {plugin.name: plugin for plugin in default_profile("test").filters}
 

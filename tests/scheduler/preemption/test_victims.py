@@ -9,7 +9,7 @@ from kube.objects.constraints import Constraints, HostPort, InlineDisk, PodTerm,
 from kube.objects.model import LabelSelector, Record
 from scheduler.preemption.preemption import NO_VICTIMS, NOT_ENOUGH, NOT_HELPFUL, PROTECTED
 from tests import builders
-from tests.scheduler.preempting import NOW, chosen
+from tests.scheduler.preemptions import NOW, chosen
 
 WEB = LabelSelector((("app", "web"),))
 APART = Constraints(anti_affinity=(PodTerm(builders.HOSTNAME, WEB),))

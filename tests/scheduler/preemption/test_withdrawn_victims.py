@@ -11,7 +11,7 @@ from scheduler.framework.plugin import ScheduleResult
 from scheduler.volumes.volume_binding import VolumeChoice
 from tests import builders
 from tests.fake_clock import settle
-from tests.scheduler.standing import Binder, Desk, Volumes, pod
+from tests.scheduler.scheduler_in_memory import Binder, Desk, Volumes, pod
 
 NODE = builders.node("n1")
 LOW, HIGH = pod("low", "6", claims=["data"]), pod("high", "6", priority=9)

@@ -8,7 +8,7 @@ from kube.objects.model import Record
 from scheduler.queue.expiry import LOOK_AGAIN, VOLUMES_EXAMINED, expires_in
 from scheduler.volumes.volumes import pod_info
 from tests import builders
-from tests.scheduler.judging import storage
+from tests.scheduler.plugin_results import storage
 
 NOW = builders.EPOCH
 CLASS = builders.storage_class()

@@ -10,7 +10,7 @@ from scheduler.framework.cluster_event import ClusterEvent, Wanted
 from scheduler.queue.hints import EVICTION, Hints, may_help
 from tests import builders
 from tests.builders import ZONE
-from tests.scheduler.waking import hints_of
+from tests.scheduler.wakeups import hints_of
 
 DRIVER = "disk.csi.example"
 WEB, WEBS = {"app": "web"}, LabelSelector((("app", "web"),))

@@ -5,7 +5,7 @@ from scheduler.framework.cluster_event import ClusterEvent, Wanted
 from scheduler.plugins.queue_sort import PrioritySort
 from scheduler.queue.scheduling_queue import LONGEST_WAIT, Attempt, SchedulingQueue, backoff
 from tests import builders
-from tests.scheduler.waking import hints_of
+from tests.scheduler.wakeups import hints_of
 
 RESOURCES = hints_of("NodeResourcesFit")
 TAINTS = hints_of("TaintToleration")

@@ -11,7 +11,7 @@ from scheduler.plugins.registry import default_data
 from scheduler.queue.hints import Hints, may_help
 from scheduler.queue.unschedulable_pods import RefusedPods
 from tests import builders
-from tests.scheduler.waking import hints_of
+from tests.scheduler.wakeups import hints_of
 from tests.scheduler.worlds import VARIANTS, WAITING
 
 STORAGE = hints_of("VolumeBinding")

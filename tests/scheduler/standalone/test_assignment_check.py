@@ -10,7 +10,7 @@ from scheduler.standalone.cache import PATIENCE
 from scheduler.standalone.scheduler import LOOK_SECONDS
 from tests import builders
 from tests.fakes.objects import pod_object
-from tests.scheduler.standing import Desk, pod
+from tests.scheduler.scheduler_in_memory import Desk, pod
 
 NODE = builders.node("n1")
 LATE = PATIENCE + LOOK_SECONDS

@@ -4,7 +4,7 @@ import pytest
 
 from binder.matching.rejection import Reason
 from scheduler.standalone.attempt_report import AttemptReport
-from tests.scheduler.standing import Events, Metrics, Status, pod
+from tests.scheduler.scheduler_in_memory import Events, Metrics, Status, pod
 
 
 def test_an_error_is_logged_once_because_without_rights_nothing_else_tells_of_it(

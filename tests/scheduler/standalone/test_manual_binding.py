@@ -14,8 +14,8 @@ from scheduler.state.cluster import ClusterView
 from tests import builders
 from tests.builders import claim, node, storage_class
 from tests.fake_clock import settle
-from tests.scheduler.driving import LARGE, LOST, SMALL, WEB, driven, refusal, with_claim
-from tests.scheduler.standing import Desk, pod
+from tests.scheduler.manual_bindings import LARGE, LOST, SMALL, WEB, driven, refusal, with_claim
+from tests.scheduler.scheduler_in_memory import Desk, pod
 
 
 async def test_a_pod_goes_where_the_scheduler_chooses() -> None:

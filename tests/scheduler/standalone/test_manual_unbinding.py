@@ -7,8 +7,8 @@ import pytest
 from binder.matching.rejection import Rejection
 from scheduler.binding.pod_binding import Refusal, Released
 from tests.fake_clock import settle
-from tests.scheduler.driving import LARGE, LOST, WEB, driven, refusal, with_claim
-from tests.scheduler.standing import pod
+from tests.scheduler.manual_bindings import LARGE, LOST, WEB, driven, refusal, with_claim
+from tests.scheduler.scheduler_in_memory import pod
 
 
 async def test_what_is_promised_is_taken_back_before_the_pod_is_bound() -> None:

@@ -17,8 +17,8 @@ from scheduler.preemption.preemption import WAITING, NoPreemption, Preemption
 from scheduler.standalone.post_filter import PostFilter
 from scheduler.state.cluster import ClusterView
 from tests import builders
-from tests.scheduler.judging import view
-from tests.scheduler.preempting import PROFILE
+from tests.scheduler.plugin_results import view
+from tests.scheduler.preemptions import PROFILE
 
 NODES = [builders.node(name, allocatable={"cpu": "4"}) for name in ("n1", "n2")]
 

@@ -20,7 +20,7 @@ from scheduler.volumes.volume_binding import VolumeChoice
 from scheduler.volumes.volumes import PodInfo
 from tests import builders
 from tests.fake_clock import settle
-from tests.scheduler.standing import NAME, Desk, assigned, pod
+from tests.scheduler.scheduler_in_memory import NAME, Desk, assigned, pod
 
 NODE = builders.node("n1", zone="a")
 REFUSED = Rejection(Reason.KEPT_CHANGING, "default/web", "this", "that")

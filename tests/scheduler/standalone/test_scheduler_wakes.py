@@ -13,7 +13,7 @@ from kube.objects.model import BIND_COMPLETED
 from kube.objects.reports import StorageCondition
 from tests import builders
 from tests.fake_clock import settle
-from tests.scheduler.standing import Desk, pod
+from tests.scheduler.scheduler_in_memory import Desk, pod
 
 NODE = builders.node("n1")
 

@@ -11,7 +11,7 @@ from scheduler.state.cluster import ClusterView
 from scheduler.state.node_info import differs_by_news
 from tests import builders
 from tests.scheduler import clusters
-from tests.scheduler.judging import storage, view
+from tests.scheduler.plugin_results import storage, view
 
 
 def same(view: ClusterView, other: ClusterView) -> bool:

@@ -1,7 +1,7 @@
 from scheduler.state.node_info import NodeInfo
 from scheduler.state.node_memory import MOST_QUESTIONS, NodeMemory
 from tests import builders
-from tests.scheduler.judging import view
+from tests.scheduler.plugin_results import view
 
 
 def test_an_answer_holds_until_the_node_changes() -> None:

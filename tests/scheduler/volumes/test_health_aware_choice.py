@@ -10,7 +10,7 @@ from kube.objects.reports import StorageCondition
 from scheduler.volumes.volume_binding import VolumeChoice, choose_volumes
 from scheduler.volumes.volumes import pod_info
 from tests import builders
-from tests.scheduler.judging import view
+from tests.scheduler.plugin_results import view
 from tests.scheduler.plugins.test_reservation import UNHEALTHY, promise, reserved
 
 NODE, CLASS = builders.node("a1", zone="a"), builders.storage_class()

@@ -9,7 +9,7 @@ from kube.objects.model import Node, Pod
 from scheduler.binding.pod_binding import Refusal, Refused
 from scheduler.standalone.manual_binding import ManualBinding
 from tests.builders import claim, node, storage_class, volume
-from tests.scheduler.standing import Desk, pod
+from tests.scheduler.scheduler_in_memory import Desk, pod
 
 SMALL, LARGE = node("n1", allocatable={"cpu": "1"}), node("n2", zone="b", allocatable={"cpu": "8"})
 WEB: Final = "default/web"

@@ -13,7 +13,7 @@ from scheduler.preemption.budgets import Budgets
 from scheduler.preemption.preemption import NoPreemption, Preemption, Preemptor
 from scheduler.state.cluster import ClusterView
 from tests import builders
-from tests.scheduler.judging import view
+from tests.scheduler.plugin_results import view
 
 PROFILE = default_profile("zone-scheduler")
 NOW = builders.EPOCH

@@ -33,10 +33,10 @@ def outlook_of(storage_class: StorageClass, available: int, annotations: Annotat
         meaning = f"not handled: Kubernetes binds its claims before there is a pod; {_ELSEWHERE}"
         return Outlook(name, f"binding mode {storage_class.binding_mode or 'missing'}", meaning, Reason.IMMEDIATE_CLAIM)
     if storage_class.provisioner == NO_PROVISIONER:
-        return Outlook(name, f"static, {available} volumes Available", "its volumes are reserved")
+        return Outlook(name, f"static, {volumes_text(available)} Available", "its volumes are reserved")
     if available:
         meaning = "the Available volumes are reserved; the provisioner creates the others"
-        return Outlook(name, f"dynamic, {available} volumes Available", meaning)
+        return Outlook(name, f"dynamic, {volumes_text(available)} Available", meaning)
     meaning = f"not handled: {storage_class.provisioner} creates its volumes, none exists to reserve; {_ELSEWHERE}"
     return Outlook(name, "dynamic", meaning, Reason.DYNAMIC_CLASS)
 
@@ -46,6 +46,11 @@ def outlooks(classes: Iterable[StorageClass], volumes: Iterable[Volume], annotat
     available = Counter(class_of(volume) for volume in volumes if volume.phase == "Available")
     ordered = sorted(classes, key=lambda storage_class: storage_class.name)
     return [outlook_of(storage_class, available[storage_class.name], annotations) for storage_class in ordered]
+
+
+def volumes_text(count: int) -> str:
+    """Return `1 volume`, or `2 volumes`."""
+    return f"{count} volume{'' if count == 1 else 's'}"
 
 
 def class_checks(class_outlooks: Sequence[Outlook]) -> Iterator[Check]:

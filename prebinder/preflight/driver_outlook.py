@@ -7,6 +7,7 @@ from datetime import datetime
 from binder.health.published_sweeps import PublishedSweep
 from csi.health.capabilities import HealthProtocol, Negotiation
 from kube.objects.model import Volume
+from prebinder.preflight.class_outlook import volumes_text
 from prebinder.preflight.doctor_checks import Check, CheckState
 from prebinder.why.causes.objects import age_text
 
@@ -42,13 +43,13 @@ def driver_checks(
     for (driver, source), count in sorted(kinds.items()):
         if not driver:
             meaning = f"not CSI: no driver reports their health; {_UNPROBED}"
-            yield Check(f"volumes of type {source or 'unknown'}", CheckState.NOTE, _volumes(count), meaning)
+            yield Check(f"volumes of type {source or 'unknown'}", CheckState.NOTE, volumes_text(count), meaning)
         elif driver not in responding:
             yield _driver_check(driver, count, sweeps, now)
 
 
 def _driver_check(driver: str, count: int, sweeps: Sequence[PublishedSweep] | None, now: datetime) -> Check:
-    subject, volumes = subject_of(driver), _volumes(count)
+    subject, volumes = subject_of(driver), volumes_text(count)
     if sweeps is None:
         meaning = f"you are not permitted to list leases: which process probes them is unknown; if none does, {_REMEDY}"
         return Check(subject, CheckState.NOTE, volumes, meaning)
@@ -66,7 +67,3 @@ def _driver_check(driver: str, count: int, sweeps: Sequence[PublishedSweep] | No
     return Check(
         subject, CheckState.OK, probed, f"{unhealthy} unhealthy: see `pvc-prebinder health`" if unhealthy else ""
     )
-
-
-def _volumes(count: int) -> str:
-    return f"{count} volume{'' if count == 1 else 's'}"

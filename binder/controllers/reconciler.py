@@ -49,6 +49,15 @@ waiting for their turn in its queue.
 """
 HINT_AT_LATEST: Final = 30.0
 """Seconds after which a pod gets its hint however busy schedulers are, unless a bind of its own is in progress."""
+COMMIT_AFTER: Final = 5.0
+"""Seconds for which schedulers must have begun no bind before volumes are committed to a pod reported as unschedulable,
+and for which a pod with several claims must have been servable.
+
+What makes it possible to serve the pod (a new volume, a claim that its scheduler had not seen yet) makes kube-scheduler
+try it and others again. It commits volumes claim by claim, and keeps what it committed before it lost one to us.
+"""
+COMMIT_AT_LATEST: Final = 30.0
+"""Seconds after which volumes are committed to such a pod however busy schedulers are."""
 FIRST_RETRY: Final = 1.0
 LONGEST_RETRY: Final = 60.0
 """Seconds. A rejected pod, or one that lost a volume, is retried after this, growing; a relevant change wakes it
@@ -100,6 +109,7 @@ class Reconciler:
     _since: dict[str, float] = field(default_factory=dict)
     _seen_at: dict[str, float] = field(default_factory=dict)
     _looked_at: dict[str, float] = field(default_factory=dict)
+    _servable_since: dict[str, float] = field(default_factory=dict)
     _at_work: float = float("-inf")
     _head_start: HeadStart = field(init=False)
 
@@ -131,7 +141,7 @@ class Reconciler:
             self._standing[key] = Reason.PROGRESSING
             return wait
         if begun(pod, self.store.snapshot()):
-            self._head_start.noticed(key)
+            self._notice_bind(pod)
         decision = await self._decide(key)
         if isinstance(decision, Finish) and (wait := self._head_start.seconds_left(key)) > 0:
             self._standing[key] = Reason.PROGRESSING
@@ -139,7 +149,7 @@ class Reconciler:
         self._head_start.forget(key)
         if decision is None:
             return FIRST_RETRY
-        if isinstance(decision, Reserve) and (wait := self._seconds_to_hint(decision.pod)) > 0:
+        if isinstance(decision, Reserve) and (wait := self._seconds_to_write(decision)) > 0:
             self.planner.withdrawn(decision)
             self._standing[key] = Reason.PROGRESSING
             return wait
@@ -161,6 +171,12 @@ class Reconciler:
             for claim in open_claims(pod, snapshot) if pod is not None else ():
                 yield claim, reason
 
+    def _notice_bind(self, pod: Pod) -> None:
+        """Note that a bind of the pod was begun: by its scheduler, unless the pod has a gate."""
+        self._head_start.noticed(pod.key)
+        if not pod.scheduling_gates:
+            self._at_work = self.clock.monotonic()
+
     def _seconds_to_hint(self, pod: Pod) -> float:
         """Return how long the pod still waits for a hint."""
         if not scheduler_may_serve(pod):
@@ -170,6 +186,16 @@ class Reconciler:
             self._looked_at[pod.key] = self._at_work = now
         since = self._looked_at.setdefault(pod.key, now)
         return min(max(since, self._at_work) + HINT_AFTER, since + HINT_AT_LATEST) - now
+
+    def _seconds_to_write(self, decision: Reserve) -> float:
+        """Return how long its scheduler still has for another attempt at the pod."""
+        pod = decision.pod
+        if pod.scheduling_gates or scheduler_may_serve(pod):
+            return self._seconds_to_hint(pod)
+        now = self.clock.monotonic()
+        since = self._servable_since.setdefault(pod.key, now)
+        quiet_since = self._at_work if len(decision.placements) == 1 else max(since, self._at_work)
+        return min(quiet_since + COMMIT_AFTER, since + COMMIT_AT_LATEST) - now
 
     async def _decide(self, key: str) -> Decision | None:
         """Plan until every chosen volume has a recent verdict; None if that takes too long or the pod is gone."""
@@ -247,6 +273,7 @@ class Reconciler:
         return backoff(history.losses - 1, FIRST_RETRY / 10, LONGEST_RETRY, self.rng.random())
 
     def _refuse(self, decision: Refuse) -> float:
+        self._servable_since.pop(decision.pod.key, None)
         snapshot = self.store.snapshot()
         claims = open_claims(decision.pod, snapshot)
         for claim in claims:
@@ -291,6 +318,7 @@ class Reconciler:
         self._histories.pop(key, None)
         self._standing.pop(key, None)
         self._looked_at.pop(key, None)
+        self._servable_since.pop(key, None)
         self._seen_at.pop(key, None)
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from binder.controllers.reconciler import HINT_AFTER, HINT_AT_LATEST
+from binder.controllers.reconciler import COMMIT_AFTER, COMMIT_AT_LATEST, HINT_AFTER, HINT_AT_LATEST
 from binder.matching.rejection import Reason
 from binder.model.decision import Mode
 from csi.health.verdict import HealthState
@@ -75,6 +75,57 @@ async def test_a_hint_becomes_more_once_kube_scheduler_has_given_up(mode: Mode) 
         await process.run(1)
     assert world.volume("pv-1")["spec"]["claimRef"]["name"] == "data"
     assert world.claim("data")["status"]["phase"] == ("Bound" if mode is Mode.COMPLETE else "Pending")
+
+
+@pytest.mark.parametrize("mode", [Mode.PREBIND, Mode.COMPLETE])
+async def test_several_claims_that_become_servable_are_left_to_kube_scheduler_for_a_while(mode: Mode) -> None:
+    """The volumes that woke us have woken kube-scheduler as well."""
+    world = World(mode)
+    world.put(claim_object("data"), claim_object("log"), pod_object("web", ["data", "log"], unschedulable=True))
+    async with world.process() as process:
+        await process.run(200)
+        world.put(volume_object("pv-1"), volume_object("pv-2"))
+        await process.run(COMMIT_AFTER - 0.1)
+        assert world.server.writes == []
+        await process.run(0.3)
+    assert {world.volume(name)["spec"]["claimRef"]["name"] for name in ("pv-1", "pv-2")} == {"data", "log"}
+
+
+def begin(world: World, volume: str, claim: str) -> None:
+    """The write of kube-scheduler that begins a bind."""
+    reference = {"namespace": "default", "name": claim, "uid": world.claim(claim)["metadata"]["uid"]}
+    world.server.change("persistentvolumes", volume, lambda document: document["spec"].update(claimRef=reference))
+
+
+async def test_a_retry_of_kube_scheduler_is_not_disturbed() -> None:
+    """It binds the first claim two seconds after the volumes appeared, and the other a second later."""
+    world = World(Mode.PREBIND)
+    world.put(claim_object("data"), claim_object("log"), pod_object("web", ["data", "log"], unschedulable=True))
+    async with world.process() as process:
+        await process.run(200)
+        world.put(volume_object("pv-1"), volume_object("pv-2"))
+        for volume, claim in (("pv-1", "data"), ("pv-2", "log")):
+            await process.run(2)
+            begin(world, volume, claim)
+        await process.run(60)
+    assert world.server.writes == []
+
+
+async def test_volumes_are_not_committed_while_kube_scheduler_is_at_work_on_other_pods_but_not_for_ever() -> None:
+    """It has chosen volumes for pods that it retries, and a volume of ours could be among them."""
+    world = World(Mode.PREBIND)
+    async with world.process() as process:
+        for number in range(int(COMMIT_AT_LATEST / 3) + 2):
+            name = f"other-{number}"
+            world.put(claim_object(name), pod_object(name, [name], unschedulable=True))
+            reference = {"namespace": "default", "name": name, "uid": world.claim(name)["metadata"]["uid"]}
+            world.put(volume_object(f"pv-{number}", claim=reference))
+            await process.run(3)
+            if number == 0:
+                world.put(volume_object("free"), claim_object("data"), pod_object("web", ["data"], unschedulable=True))
+            elif number < COMMIT_AT_LATEST / 3:
+                assert "claimRef" not in world.volume("free")["spec"]
+    assert world.volume("free")["spec"]["claimRef"]["name"] == "data"
 
 
 async def test_a_new_volume_wakes_the_pod_that_was_refused() -> None:

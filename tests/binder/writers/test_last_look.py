@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from binder.controllers.reconciler import COMMIT_AFTER
 from binder.model.decision import Mode
 from csi.health.verdict import HealthState
 from kube.client.transport import Request
@@ -169,7 +170,7 @@ async def test_a_claim_ref_of_kube_scheduler_is_not_taken_back_with_ours() -> No
 
     at_write(world, "pv-1", event)
     async with world.process() as process:
-        await process.run(0.5)
+        await process.run(COMMIT_AFTER + 0.5)
     assert world.volume("pv-1")["spec"]["claimRef"] == theirs
 
 

@@ -16,9 +16,14 @@ CLAIMS = [f"{pod}-{word}" for pod in PODS for word in SIZES]
 
 
 async def crowd(world: World, mode: str, *, gated: bool, words: Sequence[str] = tuple(SIZES)) -> None:
-    """Nine pods with a claim for each of the words, and a third more volumes than two claims each need."""
+    """Nine pods with a claim for each of the words, and a third more volumes than two claims each need.
+
+    Without gates each zone has volumes for all: a conflict may leave a pod with one volume, and kube-scheduler keeps
+    none for the other claim while it serves other pods.
+    """
     disks = await world.storage_class(mode)
-    volumes = [world.volume(f"{zone}-{n}", disks, zone=zone, size=f"{1 + n % 2}Gi") for zone in ZONES for n in range(8)]
+    numbers = range(8 if gated else len(CLAIMS))
+    volumes = [world.volume(f"{zone}-{n}", disks, zone=zone, size=f"{1 + n % 2}Gi") for zone in ZONES for n in numbers]
     await world.volumes(disks, *volumes)
     made = [
         document

@@ -62,7 +62,7 @@ async def working() -> AsyncIterator[Desk]:
 
 
 @pytest.mark.parametrize(
-    ("status", "said", "change"),
+    ("status", "wanted", "change"),
     [
         ({}, NO_ROOM, {"conditions": [condition(NO_ROOM)]}),
         ({"conditions": [READY]}, NO_ROOM, {"conditions": [READY, condition(NO_ROOM)]}),

@@ -261,14 +261,10 @@ def _complain_of(line: str) -> None:
 
 def console_for(color: str) -> Console:
     """Return a console on the standard output; without colours unless it is a terminal or colours are requested."""
-    console = Console(
-        highlight=False, force_terminal=True if color == "always" else None, no_color=True if color == "never" else None
-    )
-    return (
-        console
-        if sys.stdout.isatty()
-        else Console(highlight=False, width=_PLAIN_WIDTH, force_terminal=True if color == "always" else None)
-    )
+    forced = True if color == "always" else None
+    if not sys.stdout.isatty():
+        return Console(highlight=False, width=_PLAIN_WIDTH, force_terminal=forced)
+    return Console(highlight=False, force_terminal=forced, color_system=None if color == "never" else "auto")
 
 
 def exit_code(report: WhyReport) -> int:

@@ -1,12 +1,12 @@
 """Everything pending in a table: one line for each cause, the worst first."""
 
+import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from prebinder.why.causes.objects import age_of
@@ -19,6 +19,14 @@ _CULPRITS: Final = frozenset({"StorageClass", "Provisioner", "Scheduler", "Resou
 
 _SHORT_NOTE: Final = 48
 """Characters of a note that fits before its command."""
+
+_HEADER: Final = ("ROOT CAUSE", "CLAIMS", "OLDEST", "EXAMPLE")
+_EXAMPLE_WIDTH: Final = 20
+"""Columns to which examples are aligned; a longer one moves its own line only."""
+
+_INDENT: Final = " " * 4
+_SHORTEST: Final = 12
+"""Columns of a text that is worth its place, even if the line is then longer than the window."""
 
 
 @dataclass(slots=True)
@@ -37,6 +45,16 @@ class Group:
         return min(self.items, key=lambda item: (item.since is None, item.since.timestamp() if item.since else 0.0))
 
 
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A line of the table: its cells but the last, and the next step."""
+
+    cells: tuple[str, str, str, str]
+    style: str
+    next: str
+    is_problem: bool
+
+
 def groups(items: Iterable[Item]) -> Sequence[Group]:
     """Return the items by cause and root object: problems first, then inconclusive ones, then normal ones."""
     by_cause: dict[tuple[object, ...], Group] = {}
@@ -50,26 +68,36 @@ def groups(items: Iterable[Item]) -> Sequence[Group]:
 
 
 def print_overview(report: WhyReport, console: Console, now: datetime) -> None:
-    """Print one line for each cause."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("ROOT CAUSE", no_wrap=True)
-    table.add_column("CLAIMS", justify="right", no_wrap=True)
-    table.add_column("OLDEST", no_wrap=True)
-    table.add_column("EXAMPLE", overflow="ellipsis", no_wrap=True, max_width=28)
-    table.add_column("NEXT", overflow="fold", ratio=1)
-    for group in groups(report.items):
-        item = group.example
-        style = "red" if item.problem else "yellow" if not item.conclusive else "green"
-        mark = "" if item.problem else " ?" if not item.conclusive else " ○"
-        table.add_row(
-            Text(f"{item.code}{mark}", style=style),
-            str(group.claims),
-            age_of(item.since, now) or "-",
-            Text(printable(full_name(item))),
-            # A command is never truncated; normal states need none.
-            Text(_next(item)) if item.problem else Text(_next(item), no_wrap=True, overflow="ellipsis"),
-        )
-    console.print(table)
+    """Print one line for each cause. A next step that does not fit beside it follows on a line of its own: neither a
+    name nor a command is ever truncated or broken.
+    """
+    rows = [_row(group, now) for group in groups(report.items)]
+    widths = [max(len(cell) for cell in column) for column in zip(_HEADER, *(row.cells for row in rows), strict=True)]
+    widths[-1] = min(widths[-1], _EXAMPLE_WIDTH)
+    console.print(Text(f"{_aligned(_HEADER, widths)}  NEXT", style="bold"), soft_wrap=True)
+    for row in rows:
+        line = _aligned(row.cells, widths)
+        left = console.width - len(line) - 2
+        is_below = row.is_problem and len(row.next) > left
+        beside = "" if is_below else textwrap.shorten(row.next, max(left, _SHORTEST), placeholder=" ...")
+        code = len(row.cells[0])
+        console.print(Text.assemble((line[:code], row.style), f"{line[code:]}  {beside}".rstrip()), soft_wrap=True)
+        if is_below:
+            console.print(Text(f"{_INDENT}{row.next}"), soft_wrap=True)
+
+
+def _row(group: Group, now: datetime) -> _Row:
+    item = group.example
+    style = "red" if item.problem else "yellow" if not item.conclusive else "green"
+    mark = "" if item.problem else " ?" if not item.conclusive else " ○"
+    cells = (f"{item.code}{mark}", str(group.claims), age_of(item.since, now) or "-", printable(full_name(item)))
+    return _Row(cells, style, _next(item), is_problem=item.problem)
+
+
+def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
+    """Return the cells in columns; numbers end at the same place."""
+    code, claims, oldest, example = cells
+    return f"{code:<{widths[0]}}  {claims:>{widths[1]}}  {oldest:<{widths[2]}}  {example:<{widths[3]}}"
 
 
 def _next(item: Item) -> str:

@@ -5,6 +5,7 @@ import pytest
 from tests.scenarios.environment.documents import ZONES, claim, claim_spec, pod, pod_spec, stateful_set
 from tests.scenarios.environment.waiting import eventually, never
 from tests.scenarios.environment.world import World
+from tests.scenarios.processes.why_command import Asker, typed
 
 MODES = ["annotate", "prebind", "complete"]
 
@@ -36,7 +37,9 @@ async def test_three_claims_get_volumes_of_the_one_zone_that_has_all(world: Worl
         assert await world.bound() == chosen
 
 
-async def test_no_zone_has_all_so_nothing_is_reserved_and_pod_and_claims_are_told(world: World) -> None:
+async def test_no_zone_has_all_so_nothing_is_reserved_and_pod_and_claims_are_told(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
     disks = await world.storage_class("prebind")
     volumes = [world.volume(f"{zone}-{n}", disks, zone=zone) for zone in ZONES for n in range(2)]
     names = await world.volumes(disks, *volumes)
@@ -48,6 +51,9 @@ async def test_no_zone_has_all_so_nothing_is_reserved_and_pod_and_claims_are_tol
         assert "Add a volume so that one zone has a volume for each claim of the pod." in event["note"]
         for number in range(3):
             await world.event("NoJointAssignment", about=f"data-{number}")
+        item = await Asker(world, capsys).names("pod/app", "NoJointAssignment")  # And not the gate that hides it.
+        assert "Add a volume so that one zone has a volume for each claim of the pod." in item["message"]
+        await typed(world, item["next"][0])
         await never(world.reserved, bool, "a claim of a pod that cannot have all got a volume")
         assert await world.own_volumes() == before
         # A seventh volume makes one zone whole.

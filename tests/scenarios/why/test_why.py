@@ -16,6 +16,7 @@ import pytest
 from tests.scenarios.environment.admin import Document
 from tests.scenarios.environment.documents import (
     DELAYED,
+    HOSTNAME,
     IMMEDIATE,
     ZONE,
     claim,
@@ -70,6 +71,30 @@ async def test_the_claim_and_its_class(own_world: World, asker: Asker) -> None:
     await bound(world, "named")
     assert (await following)[0] == 0
     await asker.names("pvc/named", "Bound", exit_code=0)
+    await mended(world, asker, now)
+
+
+async def mended(world: World, asker: Asker, storage_class: str) -> None:
+    """Do what the answers say about the other claims."""
+    for name, place, spec in (("typo", 1, claim_spec(storage_class)), ("selecting", 0, claim_spec(storage_class))):
+        _, (item,) = await asker.ask(f"pvc/{name}")
+        await typed(world, item["next"][place])
+        await world.admin.create(claim(world.namespace, name, spec))
+    for name in ("opted-out", "large"):
+        _, (item,) = await asker.ask(f"pvc/{name}")
+        await typed(world, item["next"][0])
+    orphan = (await world.claims())["orphan"]
+    made = world.volume("of-a-driver", orphan["spec"]["storageClassName"])  # As the driver would, once it is installed.
+    made["spec"]["claimRef"] = {"namespace": world.namespace, "name": "orphan", "uid": orphan["metadata"]["uid"]}
+    await world.admin.create(
+        world.volume("second", storage_class),
+        world.volume("large", storage_class, size="9Gi"),
+        world.volume("no", ""),
+        made,
+    )
+    for name in ("typo", "selecting", "opted-out", "large", "orphan"):
+        await bound(world, name)
+        await asker.names(f"pvc/{name}", "Bound", exit_code=0)
 
 
 async def test_a_volume_that_still_belongs_to_a_deleted_claim(own_world: World, asker: Asker) -> None:
@@ -101,6 +126,12 @@ async def test_a_claim_that_a_quota_forbids(own_world: World, asker: Asker) -> N
     assert "statefulset-controller" in item["evidence"][0]["object"]
     _, items = await asker.ask()
     assert [(each["name"], each["code"]) for each in items] == [("data-db-0", "QuotaExceeded")]
+    await typed(world, item["next"][0])
+    await world.volumes(now, world.volume("disk", now))
+    more = json.dumps({"spec": {"hard": {"persistentvolumeclaims": "1"}}})
+    await typed(world, f"kubectl -n {world.namespace} patch quota small --type=merge -p '{more}'")
+    await eventually(world.claims, lambda claims: "data-db-0" in claims, "the StatefulSet has created the claim")
+    await bound(world, "data-db-0")
 
 
 async def has_quota_in_force(world: World) -> bool:
@@ -125,26 +156,39 @@ async def has_quota_in_force(world: World) -> bool:
 async def test_the_pod_and_its_scheduler(own_world: World, asker: Asker) -> None:
     world = own_world
     later = await world.storage_class(None, "later")
-    await world.volumes(later, *(world.volume(name, later, zone="zone-a") for name in ("one", "two", "three")))
+    unserved = f"{world.namespace}-scheduler"
+    await world.volumes(later, *(world.volume(name, later) for name in ("one", "two", "three", "four")))
+    placed = await some_node(world)
     await world.admin.create(*(claim(world.namespace, name, claim_spec(later)) for name in ("one", "two", "three")))
     gated: Document = {"schedulingGates": [{"name": "example.com/later"}]}
     specs = {
         "lost": pod_spec(("oen",)),
         "gated": pod_spec(("one",), extra=gated),
-        "unserved": pod_spec(("two",), extra={"schedulerName": f"{world.namespace}-scheduler"}),
-        "placed": pod_spec(("three",), extra={"nodeName": await some_node(world)}),
+        "unserved": pod_spec(("two",), extra={"schedulerName": unserved}),
+        "placed": pod_spec(("three",), extra={"nodeName": placed}),
     }
     await world.admin.create(*(pod(world.namespace, name, spec) for name, spec in specs.items()))
     item = await asker.names("pod/lost", "ClaimNotFound")
     assert 'Did you mean "one"?' in item["message"]
-    await asker.names("pod/gated", "SchedulingGated")
+    await typed(world, item["next"][0])
+    item = await asker.names("pod/gated", "SchedulingGated")
+    await typed(world, item["next"][0])
     await asker.names("pvc/one", "SchedulingGated")
     await asker.names("pod/unserved", "SchedulerNotRunning")
-    await asker.names("pvc/three", "PodBypassesScheduler")
+    item = await asker.names("pvc/three", "PodBypassesScheduler")
 
-    await world.admin.create(claim(world.namespace, "oen", claim_spec(later)))
-    await world.admin.delete("Pod", "unserved", world.namespace)
-    await world.all_run("lost")
+    await typed(world, f"{item['next'][0]} --grace-period=0 --force")
+    selecting = {"nodeSelector": {HOSTNAME: placed}}
+    await world.admin.create(
+        pod(world.namespace, "chosen", pod_spec(("three",), extra=selecting)),
+        claim(world.namespace, "oen", claim_spec(later)),
+    )
+    await world.admin.patch("Pod", "gated", {"spec": {"schedulingGates": None}}, world.namespace)
+    scheduler = await world.cluster.start_scheduler(unserved, {})
+    try:
+        await world.all_run("lost", "chosen", "gated", "unserved")
+    finally:
+        await scheduler.stop()
     await asker.names("pod/lost", "Scheduled", exit_code=0)
 
 

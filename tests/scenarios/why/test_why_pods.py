@@ -99,7 +99,7 @@ async def test_a_pod_on_its_way_and_one_that_is_too_large(own_world: World, aske
 
 
 async def test_schedulers_of_their_own(own_world: World, asker: Asker) -> None:
-    """One whose extender does not answer, and one that is stopped: its Lease is not there, and pods wait."""
+    """One whose extender does not answer, and one that does not wait for long until a volume is bound."""
     world = own_world
     later, name = await world.storage_class(None, "later"), f"{world.namespace}-unheard"
     await world.volumes(later, world.volume("one", later))
@@ -109,8 +109,12 @@ async def test_schedulers_of_their_own(own_world: World, asker: Asker) -> None:
     item = await asker.names("pod/app", "ExtenderUnavailable")
     await typed(world, item["next"][0])
     await scheduler.stop()
-    scheduler = await world.cluster.start_scheduler(name, {})
+    patience = {"pluginConfig": [{"name": "VolumeBinding", "args": {"bindTimeoutSeconds": 1}}]}
+    scheduler = await world.cluster.start_scheduler(name, {"profiles": [{"schedulerName": name, **patience}]})
     try:
+        async with world.pv_controller_paused():
+            item = await asker.names("pod/app", "BindTimeout")
+            await typed(world, item["next"][0])
         await world.all_run("app")
     finally:
         await scheduler.stop()
@@ -226,7 +230,8 @@ async def test_what_pvc_prebinder_keeps_back(own_world: World, asker: Asker) -> 
     await world.volumes(later, world.volume("only", later))
     gate = f"{world.prefix}volumes"
     await world.pod("app", {"data": claim_spec(later)}, gated=True)
-    await asker.names("pod/app", "SchedulingGated")
+    item = await asker.names("pod/app", "SchedulingGated")
+    await typed(world, item["next"][0])
     reservation = {
         "reserved-for": f"{world.namespace}/other",
         "reserved-for-uid": "another",
@@ -238,7 +243,8 @@ async def test_what_pvc_prebinder_keeps_back(own_world: World, asker: Asker) -> 
     item = await asker.names("pod/app", "ReservedForOther")
     await typed(world, item["next"][0])
     await annotated(world, "only", {**dict.fromkeys(reservation), "health": "DataLoss"})
-    await asker.names("pod/app", "Unhealthy")
+    item = await asker.names("pod/app", "Unhealthy")
+    await typed(world, item["next"][0])
     await asker.names(f"pv/{world.name('only')}", "Unhealthy")
     await annotated(world, "only", {"health": None})
     item = await asker.names("pod/app", "SchedulingGated")

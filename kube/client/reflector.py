@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from random import Random
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 import msgspec
 
@@ -272,3 +272,15 @@ def _meta_of(raw: msgspec.Raw) -> ObjectMeta:
         return _HEAD.decode(raw).metadata
     except msgspec.DecodeError:
         return ObjectMeta()
+
+
+async def run_all(reflectors: Iterable[Reflector[Any]]) -> None:
+    """List and watch all kinds until cancelled."""
+    async with asyncio.TaskGroup() as group:
+        for reflector in reflectors:
+            group.create_task(reflector.run())
+
+
+async def all_synced(reflectors: Iterable[Reflector[Any]]) -> None:
+    """Return when every kind has been listed once."""
+    await asyncio.gather(*(reflector.synced.wait() for reflector in reflectors))

@@ -14,6 +14,37 @@ if TYPE_CHECKING:
     from csi.sweep import SweepProgress
 
 
+class SweepGauges:
+    """The running sweep of each driver, and the last complete one."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._swept = Gauge(
+            "pvc_prebinder_health_sweep_volumes",
+            "Volumes probed by the running sweep, or by the last one if none is running.",
+            ["driver_name"],
+            registry=registry,
+        )
+        self._sweep_seconds = Gauge(
+            "pvc_prebinder_health_sweep_last_duration_seconds",
+            "Duration of the last complete sweep.",
+            ["driver_name"],
+            registry=registry,
+        )
+        self._oldest = Gauge(
+            "pvc_prebinder_health_oldest_seconds",
+            "Age of the oldest health result at the end of the last sweep.",
+            ["driver_name"],
+            registry=registry,
+        )
+
+    def progress(self, progress: "SweepProgress") -> None:
+        self._swept.labels(progress.driver).set(progress.done)
+        if progress.seconds is not None:
+            self._oldest.labels(progress.driver).set(progress.oldest.total_seconds())
+            if progress.answered:
+                self._sweep_seconds.labels(progress.driver).set(progress.seconds)
+
+
 class DriverMetrics:
     """Port of csi.drivers and of csi.sweep. The sidecar histogram has the name, labels and buckets of csi-lib-utils."""
 
@@ -44,24 +75,7 @@ class DriverMetrics:
             ["driver_name", "to"],
             registry=registry,
         )
-        self._swept = Gauge(
-            "pvc_prebinder_health_sweep_volumes",
-            "Volumes probed by the running sweep, or by the last one if none is running.",
-            ["driver_name"],
-            registry=registry,
-        )
-        self._sweep_seconds = Gauge(
-            "pvc_prebinder_health_sweep_last_duration_seconds",
-            "Duration of the last complete sweep.",
-            ["driver_name"],
-            registry=registry,
-        )
-        self._oldest = Gauge(
-            "pvc_prebinder_health_oldest_seconds",
-            "Age of the oldest health result at the end of the last sweep.",
-            ["driver_name"],
-            registry=registry,
-        )
+        self._sweeps = SweepGauges(registry)
 
     def expect_drivers(self, drivers: Iterable[str]) -> None:
         """Start the counters of these drivers at 0."""
@@ -82,11 +96,7 @@ class DriverMetrics:
         self._seconds.labels(driver, method).observe(seconds)
 
     def swept(self, progress: "SweepProgress") -> None:
-        self._swept.labels(progress.driver).set(progress.done)
-        if progress.seconds is not None:
-            self._oldest.labels(progress.driver).set(progress.oldest.total_seconds())
-            if progress.answered:
-                self._sweep_seconds.labels(progress.driver).set(progress.seconds)
+        self._sweeps.progress(progress)
 
     def health_changed(self, driver: str, _handle: str, old: HealthRecord | None, new: HealthRecord) -> None:
         """Listener of csi.records."""

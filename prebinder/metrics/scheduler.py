@@ -65,24 +65,10 @@ class KubeSchedulerTimes:
         self._attempts.observe(attempts)
 
 
-class SchedulerMetrics:
-    """Fed by attempt_report. `profile` is always the name that pods have in spec.schedulerName."""
+class SchedulingDurations:
+    """How long pods waited, decisions took and bindings took, by profile."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._failures = Counter(
-            "scheduler_pod_schedule_failed_total",
-            "Attempts that did not assign a pod, by the most common reason; not a metric of kube-scheduler.",
-            ["profile", "reason"],
-            registry=registry,
-        )
-        self._attempts = Children(
-            Counter(
-                "scheduler_schedule_attempts_total",
-                "Attempts to schedule a pod, by result.",
-                ["profile", "result"],
-                registry=registry,
-            )
-        )
         self._waited = Children(
             Histogram(
                 "pvc_prebinder_scheduler_pod_scheduling_duration_seconds",
@@ -110,6 +96,38 @@ class SchedulerMetrics:
                 registry=registry,
             )
         )
+
+    def expect_profile(self, name: str) -> None:
+        self._decided.of(name)
+        self._binding.of(name)
+
+    def decided(self, profile: str, seconds: float) -> None:
+        self._decided.of(profile).observe(seconds)
+
+    def scheduled(self, profile: str, zone: str, times: SchedulingTimes) -> None:
+        self._waited.of(profile, zone).observe(times.waited)
+        self._binding.of(profile).observe(times.binding)
+
+
+class SchedulerMetrics:
+    """Fed by attempt_report. `profile` is always the name that pods have in spec.schedulerName."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._failures = Counter(
+            "scheduler_pod_schedule_failed_total",
+            "Attempts that did not assign a pod, by the most common reason; not a metric of kube-scheduler.",
+            ["profile", "reason"],
+            registry=registry,
+        )
+        self._attempts = Children(
+            Counter(
+                "scheduler_schedule_attempts_total",
+                "Attempts to schedule a pod, by result.",
+                ["profile", "result"],
+                registry=registry,
+            )
+        )
+        self._durations = SchedulingDurations(registry)
         self._plugin_failures = Counter(
             "pvc_prebinder_scheduler_plugin_failures_total",
             "Errors of plugins from other distributions.",
@@ -134,19 +152,17 @@ class SchedulerMetrics:
                 self._attempts.of(name, result)
             for reason in Reason:
                 self._failures.labels(name, reason)
-            self._decided.of(name)
-            self._binding.of(name)
+            self._durations.expect_profile(name)
             self._times.expect_profile(name)
 
     def decided(self, profile: str, seconds: float, *, fits: bool) -> None:
-        self._decided.of(profile).observe(seconds)
+        self._durations.decided(profile, seconds)
         if not fits:
             self._times.refused(profile, seconds)
 
     def scheduled(self, profile: str, zone: str, times: SchedulingTimes, attempts: int) -> None:
         self._attempts.of(profile, "scheduled").inc()
-        self._waited.of(profile, zone).observe(times.waited)
-        self._binding.of(profile).observe(times.binding)
+        self._durations.scheduled(profile, zone, times)
         self._times.scheduled(profile, times, attempts)
 
     def preempted(self, victims: int) -> None:

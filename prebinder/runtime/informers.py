@@ -1,13 +1,12 @@
 """The cluster in memory: a reflector for each kind fills a collection, and a check detects what it missed."""
 
-import asyncio
 import gc
 from collections.abc import Iterable, Mapping
 from random import Random
 from typing import Any, Final
 
 from kube.client.api import KubeApi
-from kube.client.reflector import Reflector
+from kube.client.reflector import Reflector, all_synced, run_all
 from kube.client.resync import DriftCheck, DriftPart
 from kube.clock import Clock
 from kube.decoding.decode import decoders
@@ -83,13 +82,11 @@ class Cache:
 
     async def run(self) -> None:
         """List and watch all kinds until cancelled."""
-        async with asyncio.TaskGroup() as group:
-            for reflector in self._reflectors.values():
-                group.create_task(reflector.run())
+        await run_all(self._reflectors.values())
 
     async def synced(self) -> None:
         """Return when every kind has been listed once."""
-        await asyncio.gather(*(reflector.synced.wait() for reflector in self._reflectors.values()))
+        await all_synced(self._reflectors.values())
 
     def synced_kinds(self) -> dict[str, bool]:
         """Return for each kind whether it has been listed."""

@@ -14,7 +14,7 @@ from msgspec import Raw
 
 from binder.reservation.contract import Annotations
 from kube.client.api import KubeApi
-from kube.client.reflector import ObjectHead, Reflector
+from kube.client.reflector import ObjectHead, Reflector, all_synced, run_all
 from kube.clock import Clock
 from kube.decoding.decode import decoders
 from kube.errors import Forbidden, NotFound
@@ -23,6 +23,7 @@ from kube.objects.model import Record, record_key
 from kube.store.collection import Collection
 from kube.store.store import Store
 from prebinder.metrics.unobserved import Unobserved
+from prebinder.runtime.informers import collections_in
 from prebinder.why.facts import decode_details
 from prebinder.why.facts.details import EventRecord, latest_events
 from prebinder.why.facts.facts import Facts, Look, ObjectKey, Source
@@ -117,13 +118,11 @@ class WatchedFacts:
 
     async def run(self) -> None:
         """List and watch until cancelled."""
-        async with asyncio.TaskGroup() as group:
-            for reflector in self._reflectors.values():
-                group.create_task(reflector.run())
+        await run_all(self._reflectors.values())
 
     async def synced(self) -> None:
         """Return when everything that may be read has been listed once."""
-        await asyncio.gather(*(reflector.synced.wait() for reflector in self._reflectors.values()))
+        await all_synced(self._reflectors.values())
 
     async def read_leases(self) -> None:
         """List the Leases, which change too often to be watched. Raises KubeError if the server does not respond."""
@@ -190,7 +189,7 @@ class WatchedFacts:
     def _kept(self, source: Source, kind: str) -> tuple[Any, Callable[[bytes], Any]]:
         """Return where the objects of a source go, and how they are read."""
         record = decoders(self._prefix).get(kind)
-        collection = self._collections().get(source)
+        collection = collections_in(self._store).get(RESOURCES[source])
         shelf, details = self._shelves[source], _DETAILS.get(source)
         if collection is None or record is None:
             assert details is not None, "a source is kept as records, as details, or both"
@@ -199,20 +198,6 @@ class WatchedFacts:
         if details is None:
             return collection, record
         return DetailedCollection(collection, shelf), _both(record, details)
-
-    def _collections(self) -> Mapping[Source, Collection[Any]]:
-        store = self._store
-        return {
-            Source.CLAIMS: store.claims,
-            Source.VOLUMES: store.volumes,
-            Source.CLASSES: store.classes,
-            Source.PODS: store.pods,
-            Source.NODES: store.nodes,
-            Source.CSI_NODES: store.csi_nodes,
-            Source.CSI_DRIVERS: store.csi_drivers,
-            Source.CAPACITIES: store.capacities,
-            Source.ATTACHMENTS: store.attachments,
-        }
 
 
 _DETAILS: Final[Mapping[Source, Callable[[bytes | Raw], Any]]] = {

@@ -8,12 +8,12 @@ import sys
 import time
 from pathlib import Path
 
-from devcluster.build import binaries
+from devcluster.build import binaries, image
 from devcluster.cluster import modules
 from devcluster.control_plane.components import Options
 from devcluster.errors import ClusterError
 from devcluster.keeper import READY, REAL
-from devcluster.node import images, prerequisites
+from devcluster.node import images, isolation, prerequisites
 from devcluster.processes.state import is_owned, owner_pid, remove_if_abandoned
 from devcluster.progress import Progress
 
@@ -53,6 +53,15 @@ def up(directory: Path, nodes: int, real_node: bool = False) -> None:
     progress.done("done" if ready else "failed")
     if not ready:
         raise ClusterError(keeper.stderr.read().strip())
+
+
+def check(base: str | None = None) -> None:
+    """Raise ClusterError with one line if a real node, or an image for it on this base, is not possible here."""
+    programs = prerequisites.PROGRAMS
+    if base is not None:
+        programs = programs | image.programs(base)
+    prerequisites.require(programs)
+    isolation.require()
 
 
 def down(directory: Path) -> None:

@@ -31,9 +31,14 @@ _SUITE: Final = "trixie"
 _PACKAGES: Final = "python3,python3-venv,ca-certificates"
 
 
+def programs(base: str) -> dict[str, str]:
+    """Return the programs that building on this base needs from the machine, each with its Debian package."""
+    return prerequisites.IMAGE_PROGRAMS | (prerequisites.BASE_PROGRAMS if base == DEBIAN else {})
+
+
 def build_image(base: str, archive: Path) -> str:
     """Build the image on this base, write it to an archive, and return one line about it. ClusterError if it fails."""
-    prerequisites.require(prerequisites.IMAGE_PROGRAMS)
+    prerequisites.require(programs(base))
     reference = _debian_base() if base == DEBIAN else base
     pull = "--pull=never" if base == DEBIAN else "--pull=missing"
     with tempfile.TemporaryDirectory() as scratch:
@@ -54,7 +59,6 @@ def build_image(base: str, archive: Path) -> str:
 
 def _debian_base() -> str:
     """Return the name of an image of Debian with Python, building it if necessary."""
-    prerequisites.require(prerequisites.BASE_PROGRAMS)
     recipe = 'FROM scratch\nADD base.tar /\nCMD ["python3"]\n'
     version = hashlib.sha256(f"{_SUITE} {_PACKAGES} {recipe}".encode()).hexdigest()[:12]
     name = f"localhost/python-{_SUITE}:{version}"

@@ -101,10 +101,7 @@ def plan(files: NodeFiles, python: str) -> dict[str, Any]:
     directory, binaries = files.directory, files.binaries
     relay = [python, "-I", "-S", str(Path(__file__).with_name("relay.py")), "inside", str(files.server_socket)]
     return {
-        "directory": str(directory),
-        "state": dict(_STATE),
-        "addresses": [ADDRESS, SERVICE_ADDRESS],
-        "cgroup": files.cgroup,
+        **arrangement(directory, files.cgroup),
         "socket": str(files.containerd_socket),
         "containerd": [str(binaries["containerd"]), "--config", str(directory / "containerd.toml")],
         "relay": [*relay, SERVICE_ADDRESS, str(_SERVICE_PORT), str(files.connect_socket)],
@@ -118,6 +115,12 @@ def plan(files: NodeFiles, python: str) -> dict[str, Any]:
             f"--node-labels=topology.kubernetes.io/zone={ZONE}",
         ],
     }
+
+
+def arrangement(directory: Path, cgroup: str) -> dict[str, Any]:
+    """Return the part of the plan that is arranged before anything is started."""
+    addresses = [ADDRESS, SERVICE_ADDRESS]
+    return {"directory": str(directory), "state": dict(_STATE), "addresses": addresses, "cgroup": cgroup}
 
 
 def kubelet(files: NodeFiles, authority: Path, serving: KeyPair) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The machine's prerequisites for a real node; `python -m devcluster.node.prerequisites` reports what is missing."""
+"""What a real node and its images need from the machine."""
 
 import os
 import shutil
@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from devcluster.errors import ClusterError
 
-PROGRAMS = {"unshare": "util-linux", "mount": "mount", "ip": "iproute2", "runc": "runc"}
+PROGRAMS = {"unshare": "util-linux", "mount": "mount", "runc": "runc"}
 """The programs that the node needs from the machine, each with its Debian package."""
 
 IMAGE_PROGRAMS = {"buildah": "buildah"}
@@ -29,17 +29,3 @@ def require(
     if missing:
         packages = " ".join(sorted(set(missing.values())))
         raise ClusterError(f"this needs {', '.join(missing)} on PATH; on Debian: apt-get install {packages}")
-
-
-def main() -> int:
-    """Exit with 1 and one line if a real node and its images are not possible here."""
-    try:
-        require(PROGRAMS | IMAGE_PROGRAMS)
-    except ClusterError as error:
-        sys.stderr.write(f"error: {error}\n")
-        return 1
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

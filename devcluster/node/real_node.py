@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from devcluster.control_plane.api import accepts
-from devcluster.node import archive, images
+from devcluster.node import archive, images, isolation
 from devcluster.node.files import NAME, PAUSE_IMAGE, NodeFiles
 from devcluster.processes.component import START_SECONDS, Component, ProcessOwner
 from devcluster.processes.ports import LOOPBACK
@@ -30,11 +30,9 @@ class RealNode(Component):
     """Kubelet, containerd and the pods, in namespaces of their own."""
 
     def __init__(self, files: NodeFiles, schedulable: Schedulable, owner: ProcessOwner, directory: Path) -> None:
-        unshare = ["unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"]
-        script = Path(__file__).with_name("inside.py")
         super().__init__(
             "node",
-            [*unshare, "--propagation=private", sys.executable, "-I", "-S", script, files.plan],
+            isolation.command("run", files.plan),
             owner=owner,
             directory=directory,
             probe=lambda: accepts(str(files.containerd_socket)),

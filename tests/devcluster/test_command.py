@@ -56,11 +56,14 @@ def test_an_image_needs_a_real_node(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere another line says so")
-def test_what_a_real_node_lacks_is_one_line(tmp_path: Path) -> None:
-    command = [*COMMAND, "up", "--node", "real", "--directory", str(tmp_path / "cluster")]
-    environment = dict(os.environ) | {"PATH": str(tmp_path)}
-    answer = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert answer.returncode == 1
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [(("up", "--node", "real"), 1), (("check",), 3), (("check", "--image-base", "debian"), 3)],
+)
+def test_what_a_real_node_lacks_is_one_line(tmp_path: Path, arguments: tuple[str, ...], code: int) -> None:
+    environment = dict(os.environ) | {"PATH": str(tmp_path), "XDG_STATE_HOME": str(tmp_path)}
+    answer = subprocess.run([*COMMAND, *arguments], env=environment, capture_output=True, text=True, check=False)
+    assert answer.returncode == code
     assert answer.stderr.count("\n") == 1
     assert ("on Debian: apt-get install" if os.geteuid() == 0 else "needs root") in answer.stderr
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from devcluster.node import isolation
 from devcluster.processes.state import remove_if_abandoned
 from tests.devcluster.liveness import eventually
 
@@ -48,6 +49,12 @@ def owner() -> Iterator["subprocess.Popen[str]"]:
     yield process
     process.kill()
     process.communicate()
+
+
+def test_nothing_remains_of_a_rehearsal() -> None:
+    before = traces()
+    isolation.require()
+    assert traces() - before == set()
 
 
 @pytest.mark.parametrize("reaper_too", [False, True], ids=["the owner is killed", "owner and reaper are killed"])

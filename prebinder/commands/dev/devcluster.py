@@ -9,8 +9,8 @@ from typing import Final
 import click
 import cloup
 
+from devcluster.command import check, default_directory, down, env, load, up
 from devcluster.command import command as typed
-from devcluster.command import default_directory, down, env, load, up
 from devcluster.errors import ClusterError
 from prebinder.command_line.command import Command, Verbs
 from prebinder.command_line.parameters import OneOf, whole_number
@@ -27,7 +27,7 @@ Examples:
   pvc-prebinder dev devcluster down
 
 Exit codes:
-  0 success   1 error   2 usage
+  0 success   1 error   2 usage   3 `check`: not possible on this machine
 """
 
 command: Final = Verbs(
@@ -97,6 +97,22 @@ def up_command(directory: Path, nodes: int | None, node: str) -> None:
         "  pvc-prebinder controller --dry-run\n"
         f"Logs are in {directory}. It runs until `{typed('down', directory)}`.\n"
     )
+
+
+@command.command("check", cls=Command, short_help="check whether this machine can run a real node")
+@cloup.option(
+    "--image-base",
+    metavar="IMAGE",
+    help="check in addition what `make image BASE=IMAGE` needs; `debian` makes a base from Debian packages",
+)
+def check_command(image_base: str | None) -> int:
+    """Checks whether `up --node real` is possible on this machine, and prints in one line what is missing."""
+    try:
+        check(image_base)
+    except ClusterError as error:
+        sys.stderr.write(f"{error}\n")
+        return ExitCode.PROBLEM_FOUND
+    return ExitCode.FINE
 
 
 @command.command("load", cls=Command, short_help="load a container image")

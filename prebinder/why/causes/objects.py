@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
+from shlex import quote
 
 from msgspec.structs import replace
 
@@ -102,3 +103,15 @@ def age_text(age: timedelta) -> str:
 
 def age_of(created: datetime | None, now: datetime) -> str:
     return "" if created is None else age_text(now - created)
+
+
+def nodes_with(facts: Facts, driver: str) -> list[str]:
+    """Return the nodes on which the CSI driver is registered, by name."""
+    csi_nodes = facts.need(Source.CSI_NODES).csi_nodes.values()
+    return sorted(node.name for node in csi_nodes if any(registered.name == driver for registered in node.drivers))
+
+
+def stem_of(driver: str) -> str:
+    """Return the part of a driver's name after which its workloads are usually named: `ebs` of `ebs.csi.aws.com`."""
+    words = driver.rsplit("/", maxsplit=1)[-1].split(".")
+    return quote(next((word for word in words if word not in {"csi", "com", "io", "org", "disk"}), words[0]))

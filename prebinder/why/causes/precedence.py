@@ -100,6 +100,7 @@ PLACED_POD_CHECKS: Final[tuple[PodCheck, ...]] = (
     scheduling.node_missing,
     topology.assigned_out_of_reach,
     attachment.attach_conflict,
+    attachment.driver_not_on_node,
     attachment.volume_unhealthy,
     attachment.attach_failed,
     attachment.reported_by_kubelet,

@@ -190,6 +190,11 @@ CASES = [
                 [pod_event("FailedAttachVolume", "Multi-Attach error")],
             ),
             (Reason.MOUNT_FAILED, "it cannot be mounted", [pod_event("FailedMount", "bad superblock")]),
+            (
+                Reason.MOUNT_FAILED,
+                "it cannot be mounted by the driver, which is there",
+                [pod_event("FailedMount", "bad superblock"), csi_node("a1", DRIVER)],
+            ),
         ]
     ),
     # One hidden under another.
@@ -215,6 +220,30 @@ CASES = [
             event("Pod", "db-0", "FailedMount", "timed out waiting for the condition"),
         ],
         id="attached elsewhere, and so not mounted",
+    ),
+    pytest.param(
+        Reason.DRIVER_NOT_ON_NODE,
+        [
+            placed(),
+            *BOUND,
+            node("a1"),
+            csi_node("a1", "other.csi.example"),
+            csi_node("a2", DRIVER),
+            pod_event("FailedMount", f"driver name {DRIVER} not found in the list of registered CSI drivers"),
+        ],
+        id="the driver is not registered on the node, and so the volume is not mounted",
+    ),
+    pytest.param(
+        Reason.DRIVER_NOT_ON_NODE,
+        [
+            placed(),
+            *BOUND,
+            node("a1"),
+            csi_node("a1"),
+            attachment("a1", error="no NodeID"),
+            pod_event("FailedAttachVolume", "no NodeID"),
+        ],
+        id="the driver is not registered on the node, and so the volume is not attached",
     ),
     pytest.param(
         Reason.CLASS_NOT_FOUND,

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
-from shlex import quote
 from typing import Final
 
 from binder.matching.evidence import affinity_text, quantity_text
@@ -27,7 +26,9 @@ from prebinder.why.causes.objects import (
     class_object,
     fits_some_volume,
     named,
+    nodes_with,
     own_volume,
+    stem_of,
     with_default_class,
 )
 from prebinder.why.facts.details import EventRecord
@@ -88,7 +89,7 @@ def provisioner_missing(facts: Facts, claim: Claim) -> Finding | None:
         return None
     driver = driver_of(storage_class)
     snapshot = facts.need(Source.CSI_DRIVERS, Source.CSI_NODES)
-    if driver in snapshot.csi_drivers or _nodes_with(facts, driver):
+    if driver in snapshot.csi_drivers or nodes_with(facts, driver):
         return None
     if "csi" not in driver:
         # The only trace of a provisioner without CSI are its Events.
@@ -107,7 +108,7 @@ def provisioner_missing(facts: Facts, claim: Claim) -> Finding | None:
             Evidence("csidrivers", driver, there),
             Evidence("csinodes", f"a node with {driver}", f"0 of {len(snapshot.csi_nodes)}"),
         ),
-        (Step(f"kubectl get deploy,daemonset -A | grep -i {_stem(driver)}", f"install or restart {driver}"),),
+        (Step(f"kubectl get deploy,daemonset -A | grep -i {stem_of(driver)}", f"install or restart {driver}"),),
     )
 
 
@@ -122,7 +123,7 @@ def driver_on_no_node(facts: Facts, claim: Claim) -> Finding | None:
     driver = driver_of(storage_class)
     if driver not in facts.need(Source.CSI_DRIVERS, Source.CSI_NODES).csi_drivers:
         return None
-    nodes = _nodes_with(facts, driver)
+    nodes = nodes_with(facts, driver)
     selected = value_of(claim.annotations, SELECTED_NODE)
     if nodes and (selected is None or selected in nodes or selected not in facts.need(Source.NODES).nodes):
         return None
@@ -136,7 +137,7 @@ def driver_on_no_node(facts: Facts, claim: Claim) -> Finding | None:
             *((Link("Node", selected, "chosen for the volume"),) if selected else ()),
         ),
         (Evidence("csinodes", f"{driver} on {where}", named(nodes) or "on no node"),),
-        (Step(f"kubectl get daemonset -A | grep -i {_stem(driver)}", f"let the node plugin of {driver} run there"),),
+        (Step(f"kubectl get daemonset -A | grep -i {stem_of(driver)}", f"let the node plugin of {driver} run there"),),
     )
 
 
@@ -273,7 +274,11 @@ def _no_answer(claim: Claim, storage_class: StorageClass, symptom: str) -> Findi
         f"The provisioner of {driver} does not respond: {symptom}.",
         (claim_link(claim), Link("StorageClass", storage_class.name, f"provisioner {driver}")),
         (Evidence(f"leases and Events of {driver}", "a running provisioner", symptom),),
-        (Step(f"kubectl get deploy,statefulset -A | grep -i {_stem(driver)}", f"restart the controller of {driver}"),),
+        (
+            Step(
+                f"kubectl get deploy,statefulset -A | grep -i {stem_of(driver)}", f"restart the controller of {driver}"
+            ),
+        ),
     )
 
 
@@ -286,11 +291,6 @@ def _renewed(facts: Facts, driver: str) -> datetime | None:
     )
 
 
-def _nodes_with(facts: Facts, driver: str) -> list[str]:
-    csi_nodes = facts.need(Source.CSI_NODES).csi_nodes.values()
-    return sorted(node.name for node in csi_nodes if any(registered.name == driver for registered in node.drivers))
-
-
 def _has_worked(facts: Facts, claim: Claim, driver: str) -> bool:
     return any(_of_provisioner(facts, claim, driver))
 
@@ -300,9 +300,3 @@ def _of_provisioner(facts: Facts, claim: Claim, driver: str) -> Iterator[EventRe
     for event in facts.events_of("PersistentVolumeClaim", claim.key):
         if driver in event.reporter or event.reason == "Provisioning":
             yield event
-
-
-def _stem(driver: str) -> str:
-    """Return the part of a driver's name after which its workloads are usually named: `ebs` of `ebs.csi.aws.com`."""
-    words = driver.rsplit("/", maxsplit=1)[-1].split(".")
-    return quote(next((word for word in words if word not in {"csi", "com", "io", "org", "disk"}), words[0]))

@@ -9,7 +9,15 @@ from binder.matching.rejection import Reason
 from kube.objects.model import READ_WRITE_ONCE, READ_WRITE_ONCE_POD, Claim, Pod, Volume, VolumeAttachment
 from kube.store.snapshot import Snapshot
 from prebinder.why.causes.finding import Finding, Step
-from prebinder.why.causes.objects import claim_link, pod_link, users_of, volume_link
+from prebinder.why.causes.objects import (
+    claim_link,
+    named,
+    nodes_with,
+    pod_link,
+    stem_of,
+    users_of,
+    volume_link,
+)
 from prebinder.why.causes.reported import quoted
 from prebinder.why.causes.volume_state import volume_unhealthy as unhealthy
 from prebinder.why.facts.details import EventRecord
@@ -109,6 +117,44 @@ def _detach_error(facts: Facts, name: str) -> Iterator[Evidence]:
     if details is not None and details.detach_error:
         words = " ".join(details.detach_error.split())
         yield Evidence(f"volumeattachment/{name} status.detachError", "", f'"{words}"')
+
+
+def driver_not_on_node(facts: Facts, pod: Pod) -> Finding | None:
+    """The kubelet of the pod's node has no driver of that name, and can neither attach nor mount the volume.
+
+    Source: NewCSIDriverClient's caller in csi_plugin.go, "not found in the list of registered CSI drivers". A node
+    without a CSINode is left out: its kubelet has reported nothing.
+    """
+    failing = next(_failures(facts, pod), None)
+    if failing is None:
+        return None
+    snapshot = facts.need(Source.CLAIMS, Source.VOLUMES, Source.CSI_NODES)
+    for claim, volume in _volumes_of(pod, snapshot):
+        driver, there = volume.driver, nodes_with(facts, volume.driver)
+        if not driver or pod.node_name in there or pod.node_name not in snapshot.csi_nodes:
+            continue
+        return Finding(
+            Reason.DRIVER_NOT_ON_NODE,
+            f"CSI driver {driver} of volume {volume.name} is not registered on node {pod.node_name}: its node plugin "
+            "does not run there.",
+            (
+                pod_link(pod, f"on node {pod.node_name}"),
+                claim_link(claim),
+                volume_link(volume),
+                Link("Node", pod.node_name, f"without {driver}"),
+            ),
+            (
+                Evidence("csinodes", f"{driver} on node {pod.node_name}", named(there) or "on no node"),
+                quoted(facts, failing),
+            ),
+            (
+                Step(
+                    f"kubectl get daemonset -A | grep -i {stem_of(driver)}",
+                    f"let the node plugin of {driver} run on node {pod.node_name}; the kubelet then tries again",
+                ),
+            ),
+        )
+    return None
 
 
 def volume_unhealthy(facts: Facts, pod: Pod) -> Finding | None:

@@ -18,7 +18,16 @@ def client_in(directory: Path) -> Path:
 
 def load(directory: Path, archive: Path) -> None:
     """Load the images of an archive (docker save, OCI) into the node; ClusterError says why that failed."""
-    command = [str(client_in(directory)), "--address", str(socket_in(directory)), "--namespace", "k8s.io"]
-    result = subprocess.run([*command, "images", "import", str(archive)], capture_output=True, text=True, check=False)
+    _images(directory, "import", str(archive))
+
+
+def tag(directory: Path, name: str, other: str) -> None:
+    """Give an image of the node another name as well; both in full, with registry and tag."""
+    _images(directory, "tag", name, other)
+
+
+def _images(directory: Path, action: str, *arguments: str) -> None:
+    command = [str(client_in(directory)), "--address", str(socket_in(directory)), "--namespace", "k8s.io", "images"]
+    result = subprocess.run([*command, action, *arguments], capture_output=True, text=True, check=False)
     if result.returncode != 0:
-        raise ClusterError(f"cannot load {archive}: {result.stderr.strip() or result.stdout.strip()}")
+        raise ClusterError(f"cannot {action} {arguments[0]}: {result.stderr.strip() or result.stdout.strip()}")

@@ -68,3 +68,7 @@ class RealNode(Component):
     async def load(self, images_archive: Path) -> None:
         """Load the images of an archive (docker save, OCI) into the node; ClusterError if it cannot be read."""
         await asyncio.to_thread(images.load, self._files.directory, images_archive)
+
+    async def tag(self, name: str, other: str) -> None:
+        """Give an image of the node another name as well; both in full, with registry and tag."""
+        await asyncio.to_thread(images.tag, self._files.directory, name, other)

@@ -13,7 +13,7 @@ import pytest_asyncio
 from devcluster.cluster import DevCluster
 from devcluster.control_plane.components import Options
 from tests.e2e.driver import Driver, install_driver
-from tests.e2e.installation import install
+from tests.e2e.installation import ensure_installed
 from tests.scenarios.environment.admin import Admin
 from tests.scenarios.environment.documents import PREFIX
 from tests.scenarios.environment.world import World, lived_in
@@ -43,10 +43,10 @@ async def admin(real: DevCluster) -> AsyncIterator[Admin]:
         yield admin
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
+@pytest_asyncio.fixture
 async def installed(real: DevCluster) -> None:
     """Base with the rights of every mode and the policy that gates, ready."""
-    await install(real)
+    await ensure_installed(real)
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

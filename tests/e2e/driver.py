@@ -1,5 +1,8 @@
 """The directory driver in the cluster: a privileged pod on the node, and its volumes seen from this machine."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,6 +14,7 @@ from tests.scenarios.environment.waiting import eventually
 from tests.scenarios.environment.world import World
 
 NAME: Final = "directory.csi.example"
+NAMESPACE: Final = "directory-driver"
 _MANIFEST: Final = Path(__file__).with_name("directory_driver.yaml")
 _GIBIBYTE: Final = 1024**3
 
@@ -18,24 +22,39 @@ _GIBIBYTE: Final = 1024**3
 class Driver:
     """Makes volumes for stories. `root` is where they lie on this machine."""
 
-    def __init__(self, root: Path) -> None:
-        self.root = root
+    def __init__(self, root: Path, name: str = NAME) -> None:
+        self.root, self.name = root, name
 
     def volume(self, world: World, word: str, storage_class: str, **how: Any) -> Document:
         """Make a directory and return the PersistentVolume for it."""
         create_volume(self.root, world.name(word), _GIBIBYTE, {"topology.kubernetes.io/zone": "zone-a"})
-        return world.volume(word, storage_class, driver=NAME, zone="zone-a", **how)
+        return world.volume(word, storage_class, driver=self.name, zone="zone-a", **how)
 
 
 async def install_driver(cluster: DevCluster) -> Driver:
     """Install it; return when the kubelet knows it."""
-    await cluster.run_kubectl("apply", "-f", str(_MANIFEST))
-    await rolled_out(cluster, "daemonset/node", "directory-driver")
+    return await _installed(cluster, _MANIFEST.read_text(encoding="utf-8"), NAMESPACE, NAME)
+
+
+@asynccontextmanager
+async def installed_as(cluster: DevCluster, name: str, attached: bool) -> AsyncIterator[Driver]:
+    """Install it once more under another name; with `attached` its volumes have to be attached, which nobody does."""
+    namespace = name.replace(".", "-")
+    text = _MANIFEST.read_text(encoding="utf-8").replace(NAME, name).replace(NAMESPACE, namespace)
+    text = text.replace("attachRequired: false", f"attachRequired: {str(attached).lower()}")
+    yield await _installed(cluster, text, namespace, name)
+    await cluster.run_kubectl("delete", "-f", "-", given=text)
+
+
+async def _installed(cluster: DevCluster, text: str, namespace: str, name: str) -> Driver:
+    await cluster.run_kubectl("apply", "-f", "-", given=text)
+    await rolled_out(cluster, "daemonset/node", namespace)
     async with Admin(cluster) as admin:
-        await eventually(
-            lambda: admin.find("CSINode", "node-1"),
-            lambda node: node and NAME in [driver["name"] for driver in node["spec"]["drivers"] or ()],
-            f"the kubelet has registered {NAME}",
-            SECONDS,
-        )
-    return Driver(cluster.node.volumes / NAME)
+        await eventually(partial(registered, admin, name), bool, f"the kubelet has registered {name}", SECONDS)
+    return Driver(cluster.node.volumes / name, name)
+
+
+async def registered(admin: Admin, name: str) -> bool:
+    """Whether the kubelet knows a driver of that name."""
+    node = await admin.find("CSINode", "node-1")
+    return node is not None and name in [driver["name"] for driver in node["spec"]["drivers"] or ()]

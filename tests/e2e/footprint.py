@@ -15,6 +15,8 @@ from devcluster.cluster import DevCluster
 from devcluster.control_plane.components import Options
 from tests.e2e.conftest import ARCHIVE
 from tests.e2e.installation import install
+from tests.e2e.test_agent import NAME as SIDECAR
+from tests.e2e.test_agent import driver_with_agent, volumes_of_driver
 from tests.e2e.test_scheduling import install_schedulers
 from tests.scenarios.environment.admin import Admin
 from tests.scenarios.environment.documents import claim, claim_spec, storage_class, volume
@@ -34,12 +36,13 @@ class Usage:
 
 
 async def main(archive: Path) -> None:
-    """Install base, extender and scheduler, fill the cluster, and print a table."""
+    """Install base, extender, scheduler and a driver with an agent, fill the cluster, and print a table."""
     async with DevCluster(Options(kwok=False, real_node=True)) as cluster:
         await cluster.node.load(archive)
         await install(cluster)
         await install_schedulers(cluster, cluster.directory / "extender")
-        async with Admin(cluster) as admin:
+        volumes_of_driver(cluster, *map(handle_of, range(NUMBER)))
+        async with driver_with_agent(cluster), Admin(cluster) as admin:
             await asyncio.sleep(_REST_SECONDS)
             empty = await usage(cluster)
             peak = await fill(cluster, admin)
@@ -55,13 +58,19 @@ async def main(archive: Path) -> None:
         sys.stdout.write(f"{name} | {shown} | {full[name].seconds - before.seconds:.1f} s | {rest * 1000:.0f}m\n")
 
 
+def handle_of(number: int) -> str:
+    return f"v{number}"
+
+
 async def fill(cluster: DevCluster, admin: Admin) -> Mapping[str, int]:
     """Create the volumes and claims; return the most memory that each container was seen with."""
     await admin.create(storage_class("disks", "complete"))
     peak: dict[str, int] = {}
     for first in range(0, NUMBER, _BATCH):
         numbers = range(first, first + _BATCH)
-        await admin.create_at_once(volume(f"v{number}", "disks", zone="zone-a") for number in numbers)
+        await admin.create_at_once(
+            volume(handle_of(number), "disks", zone="zone-a", driver=SIDECAR) for number in numbers
+        )
         spec = claim_spec("disks")
         await admin.create_at_once(claim("default", f"c{number}", spec) for number in numbers)
         for name, used in (await usage(cluster)).items():

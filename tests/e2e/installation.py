@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Sequence
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Final
@@ -35,6 +36,35 @@ async def install(cluster: DevCluster, components: Sequence[str] = COMPONENTS) -
     await cluster.run_kubectl("apply", "-k", str(overlay))
     await rolled_out(cluster, "deployment/pvc-prebinder")
     return overlay
+
+
+async def ensure_installed(cluster: DevCluster) -> None:
+    """Install base, unless it is there: a story may have removed it."""
+    if not await is_installed(cluster):
+        await install(cluster)
+
+
+async def is_installed(cluster: DevCluster) -> bool:
+    return bool(await cluster.run_kubectl("get", "namespace", SYSTEM, "--ignore-not-found", "--output", "name"))
+
+
+async def remove(cluster: DevCluster) -> None:
+    """Do what manifests/uninstall/kustomization.yaml says, in its order."""
+    overlay = str(write_overlay(cluster.directory, (*COMPONENTS, "extender", "scheduler")))
+    await undo_writes(cluster)
+    await cluster.run_kubectl("delete", "-k", overlay, "--ignore-not-found", f"--timeout={SECONDS:.0f}s")
+
+
+async def undo_writes(cluster: DevCluster) -> None:
+    """Stop what runs and remove what it wrote, by the Job: after this nothing but the installation itself is left."""
+    job, timeout = "job/pvc-prebinder-uninstall", f"--timeout={SECONDS:.0f}s"
+    await cluster.run_kubectl("delete", "mutatingadmissionpolicybinding", "pvc-prebinder-gate", "--ignore-not-found")
+    await cluster.run_kubectl("-n", SYSTEM, "scale", "deployment", "--all", "--replicas=0")
+    await eventually(partial(controller_pods, cluster), lambda pods: not pods, "no controller runs", SECONDS)
+    uninstall = str(MANIFESTS / "uninstall")
+    await cluster.run_kubectl("apply", "-k", uninstall)
+    await cluster.run_kubectl("-n", SYSTEM, "wait", "--for=condition=complete", job, timeout)
+    await cluster.run_kubectl("delete", "-k", uninstall, timeout)
 
 
 def write_overlay(directory: Path, components: Sequence[str]) -> Path:

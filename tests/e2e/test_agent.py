@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -27,15 +27,12 @@ _DRIVER: Final = Path(__file__).with_name("agent_driver.yaml")
 
 
 async def test_a_volume_that_becomes_unhealthy_is_quarantined_until_it_recovers(world: World, real: DevCluster) -> None:
-    root = real.node.volumes / NAME
-    root.mkdir()
     disks = await world.storage_class("complete")
     lost, kept = world.name("a"), world.name("b")
-    for volume in (lost, kept):
-        create_volume(root, volume, 1024**3)
-    for path in (root, *root.rglob("*")):
-        os.chown(path, USER, USER)
-    async with driver_with_agent(real):
+    root = volumes_of_driver(real, lost, kept)
+    # It probes every other second. kustomize puts containers that it adds before the others.
+    often = {"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": "--health-sweep-interval=2s"}
+    async with driver_with_agent(real, often):
         await world.volumes(disks, *(world.volume(word, disks, driver=NAME, zone="zone-a") for word in ("a", "b")))
 
         break_volume(root, lost, VolumeFault.GONE)
@@ -57,9 +54,21 @@ async def test_a_volume_that_becomes_unhealthy_is_quarantined_until_it_recovers(
         assert bound == {"data": kept, "more": lost}
 
 
+def volumes_of_driver(cluster: DevCluster, *handles: str) -> Path:
+    """Make directories that the driver, which is not root, serves as volumes; return where."""
+    root = cluster.node.volumes / NAME
+    root.mkdir()
+    for handle in handles:
+        create_volume(root, handle, 1024**3)
+    for path in (root, *root.rglob("*")):
+        os.chown(path, USER, USER)
+    return root
+
+
 @asynccontextmanager
-async def driver_with_agent(cluster: DevCluster) -> AsyncIterator[None]:
-    overlay = str(write_agent_overlay(cluster.directory / "driver-with-agent"))
+async def driver_with_agent(cluster: DevCluster, *changes: Document) -> AsyncIterator[None]:
+    """`changes` are JSON patches of its Deployment."""
+    overlay = str(write_agent_overlay(cluster.directory / "driver-with-agent", changes))
     await cluster.run_kubectl("create", "namespace", NAMESPACE)
     await cluster.run_kubectl("apply", "-k", overlay)
     await rolled_out(cluster, "deployment/controller", NAMESPACE)
@@ -68,19 +77,18 @@ async def driver_with_agent(cluster: DevCluster) -> AsyncIterator[None]:
     await cluster.run_kubectl("delete", "namespace", NAMESPACE)
 
 
-def write_agent_overlay(overlay: Path) -> Path:
-    """Write the kustomization of docs/csi-agent.md, for an agent that probes every other second."""
+def write_agent_overlay(overlay: Path, changes: Sequence[Document]) -> Path:
+    """Write the kustomization of docs/csi-agent.md."""
     overlay.mkdir()
     shutil.copy(_DRIVER, overlay / "driver.yaml")
-    # kustomize puts containers that it adds before the others.
-    often = [{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": "--health-sweep-interval=2s"}]
     kustomization: Document = {
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
         "kind": "Kustomization",
         "resources": ["driver.yaml"],
         "components": [os.path.relpath(MANIFESTS / "components" / "csi-agent", overlay)],
-        "patches": [{"target": {"kind": "Deployment"}, "patch": yaml.safe_dump(often)}],
     }
+    if changes:
+        kustomization["patches"] = [{"target": {"kind": "Deployment"}, "patch": yaml.safe_dump(list(changes))}]
     (overlay / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
     return overlay
 

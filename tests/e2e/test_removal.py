@@ -5,12 +5,11 @@ from functools import partial
 
 from devcluster.cluster import DevCluster
 from tests.e2e.driver import Driver
-from tests.e2e.installation import COMPONENTS, SECONDS, controller_pods, install, write_overlay
+from tests.e2e.installation import SECONDS, remove
 from tests.scenarios.environment.admin import Document
 from tests.scenarios.environment.documents import PREFIX, claim_spec
 from tests.scenarios.environment.waiting import eventually
 from tests.scenarios.environment.world import World
-from tests.scenarios.processes.controller import MANIFESTS, SYSTEM
 
 KINDS = (
     "clusterroles,clusterrolebindings,mutatingadmissionpolicies,mutatingadmissionpolicybindings,"
@@ -41,22 +40,6 @@ async def test_removal_leaves_nothing_but_what_is_bound(world: World, real: DevC
     assert (await world.own_volumes())[lost]["spec"].get("claimRef") is None
     left = await real.run_kubectl("get", KINDS, "--selector", "app.kubernetes.io/part-of=pvc-prebinder", "-o", "name")
     assert left == ""
-    # Other stories go on: it can be installed again.
-    await install(real)
-
-
-async def remove(cluster: DevCluster) -> None:
-    """Do what manifests/uninstall/kustomization.yaml says, in its order."""
-    overlay = str(write_overlay(cluster.directory, (*COMPONENTS, "extender", "scheduler")))
-    job, timeout = "job/pvc-prebinder-uninstall", f"--timeout={SECONDS:.0f}s"
-    await cluster.run_kubectl("delete", "mutatingadmissionpolicy", "pvc-prebinder-gate")
-    await cluster.run_kubectl("-n", SYSTEM, "scale", "deployment", "--all", "--replicas=0")
-    await eventually(partial(controller_pods, cluster), lambda pods: not pods, "no controller runs", SECONDS)
-    uninstall = str(MANIFESTS / "uninstall")
-    await cluster.run_kubectl("apply", "-k", uninstall)
-    await cluster.run_kubectl("-n", SYSTEM, "wait", "--for=condition=complete", job, timeout)
-    await cluster.run_kubectl("delete", "-k", uninstall, timeout)
-    await cluster.run_kubectl("delete", "-k", overlay, "--ignore-not-found", timeout)
 
 
 async def traces(world: World) -> set[str]:

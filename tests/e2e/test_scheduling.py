@@ -13,7 +13,7 @@ from devcluster.control_plane import kubeconfig
 from devcluster.control_plane.certificates import Authority, KeyPair
 from devcluster.node import archive
 from tests.e2e.driver import Driver
-from tests.e2e.installation import COMPONENTS, SECONDS, rolled_out, write_overlay
+from tests.e2e.installation import COMPONENTS, SECONDS, ensure_installed, rolled_out, write_overlay
 from tests.scenarios.environment.documents import PREFIX, claim_spec
 from tests.scenarios.environment.waiting import eventually
 from tests.scenarios.environment.world import World
@@ -26,8 +26,9 @@ IN_CLUSTER: Final = "https://10.0.0.1:443"
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def schedulers(real: DevCluster, installed: None) -> None:
+async def schedulers(real: DevCluster) -> None:
     """The extender and the standalone scheduler as Deployments, and a kube-scheduler that asks the extender."""
+    await ensure_installed(real)
     directory = real.directory / "node" / "kube-scheduler"
     client = await install_schedulers(real, directory)
     selector = "app.kubernetes.io/component=extender"

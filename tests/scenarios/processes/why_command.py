@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from prebinder.cli import main
-from tests.scenarios.environment.waiting import eventually
+from tests.scenarios.environment.waiting import SECONDS, eventually
 from tests.scenarios.environment.world import World
 
 Item = dict[str, Any]
@@ -20,7 +20,15 @@ Item = dict[str, Any]
 class Asker:
     """Asks `why` as a person does, in one world."""
 
-    def __init__(self, world: World, capsys: pytest.CaptureFixture[str], kubeconfig: str = "") -> None:
+    def __init__(
+        self,
+        world: World,
+        capsys: pytest.CaptureFixture[str],
+        kubeconfig: str = "",
+        seconds: float = SECONDS,
+    ) -> None:
+        """`seconds` is how long it may take until an answer is the one that a story waits for."""
+        self._seconds = seconds
         self._world = world
         self._capsys = capsys
         self._flags = [
@@ -41,7 +49,8 @@ class Asker:
 
     async def names(self, target: str, code: str, exit_code: int = 3) -> Item:
         """Wait until the answer has this code, and return it."""
-        await eventually(partial(self.code, target), lambda seen: seen == (exit_code, code), f"{target}: {code}")
+        expected = (exit_code, code)
+        await eventually(partial(self.code, target), lambda seen: seen == expected, f"{target}: {code}", self._seconds)
         _, (item,) = await self.ask(target)
         return item
 

@@ -16,7 +16,7 @@ from devcluster.cluster import DevCluster
 from devcluster.driver.volumes import create_volume
 from tests.e2e.driver import NAME, NAMESPACE, Driver, installed_as, registered
 from tests.e2e.installation import COMPONENTS, SECONDS, rolled_out, write_overlay
-from tests.prebinder.view.serving import Browser
+from tests.prebinder.view.served_view import Browser
 from tests.scenarios.environment.admin import Document
 from tests.scenarios.environment.documents import IMMEDIATE, claim, claim_spec, pod, pod_spec
 from tests.scenarios.environment.waiting import eventually

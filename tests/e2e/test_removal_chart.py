@@ -92,8 +92,8 @@ async def run_helm(cluster: DevCluster, name: str, action: str, *arguments: str)
 
 async def configuration(cluster: DevCluster) -> dict[str, object]:
     shown = await cluster.run_kubectl("-n", SYSTEM, "get", "configmap", "pvc-prebinder-config", "--output", "json")
-    found: dict[str, object] = yaml.safe_load(json.loads(shown)["data"]["config.yaml"])
-    return found
+    content: dict[str, object] = yaml.safe_load(json.loads(shown)["data"]["config.yaml"])
+    return content
 
 
 async def everything(cluster: DevCluster) -> set[str]:

@@ -3,9 +3,8 @@
 import argparse
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from functools import partial
 from os import getloadavg
 from pathlib import Path
 from typing import Final
@@ -14,57 +13,86 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from bench.control_plane import pairs_bench, quiet_bench, scarce_bench, why_bench
+from bench.chart.pairs import publish
+from bench.control_plane import pairs_bench, quiet_bench, scaling_bench, scarce_bench, why_bench
 from bench.health import reaction_bench, sweep_bench
 from bench.hostile import hostile_bench
 from bench.in_memory import cache_bench, match_bench, scarce_plan
 from bench.machine import Machine, this_machine
+from bench.other_work import OtherWork
 from bench.progress import say
 from bench.rows import Row, medians
 from bench.scheduling import extended_bench, extender_bench, scheduler_bench
+from devcluster.build.modules import chosen_kubernetes
 
 RESULTS: Final = Path(__file__).with_name("results")
 
-PARTS: Final[Mapping[str, tuple[str, Callable[[bool], list[Row]]]]] = {
-    "a": ("match one claim among many volumes", match_bench.run),
-    "b": ("read and hold a large cluster", cache_bench.run),
-    "c": ("pairs of claim and pod created at once", pairs_bench.run),
-    "d": ("pods that compete for scarce volumes", scarce_bench.run),
-    "e": ("requests on a quiet cluster", quiet_bench.run),
-    "f": ("probe all volumes of a driver", sweep_bench.run),
-    "g": ("10,000 volumes whose health is watched", reaction_bench.run),
-    "h": ("answer kube-scheduler about 5,000 nodes", extender_bench.run),
-    "i": ("kube-scheduler with the extender and without", extended_bench.run),
-    "j": ("our scheduler beside kube-scheduler", scheduler_bench.run),
-    "k": ("what one user can create to slow others down", hostile_bench.run),
-    "l": ("plan the pods of part d in memory", scarce_plan.run),
-    "m": ("why -A in a large cluster", why_bench.run),
+ROUNDS: Final = 3
+"""Rounds of a part, unless --repeat says otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A question and what measures it. `repeats`: it runs its own rounds, in turns."""
+
+    title: str
+    run: Callable[[bool], list[Row]]
+    repeats: bool = False
+
+
+PARTS: Final[Mapping[str, Part]] = {
+    "a": Part("match one claim among many volumes", match_bench.run),
+    "b": Part("read and hold a large cluster", cache_bench.run),
+    "c": Part("pairs of claim and pod created at once", pairs_bench.run),
+    "d": Part("pods that compete for scarce volumes", scarce_bench.run),
+    "e": Part("requests on a quiet cluster", quiet_bench.run),
+    "f": Part("probe all volumes of a driver", sweep_bench.run),
+    "g": Part("10,000 volumes whose health is watched", reaction_bench.run),
+    "h": Part("answer kube-scheduler about 5,000 nodes", extender_bench.run),
+    "i": Part("kube-scheduler with the extender and without", extended_bench.run, repeats=True),
+    "j": Part("our scheduler beside kube-scheduler", scheduler_bench.run, repeats=True),
+    "k": Part("what one user can create to slow others down", hostile_bench.run, repeats=True),
+    "l": Part("plan the pods of part d in memory", scarce_plan.run),
+    "m": Part("why -A in a large cluster", why_bench.run),
+    "n": Part("pairs a second over the number of pairs", scaling_bench.run),
 }
 
 
 def main() -> None:
-    """Run the requested measurements, all by default; about an hour and a half on 2 cores."""
+    """Run the requested measurements, all by default; some hours on 2 cores."""
     arguments = _arguments()
     machine, started, results = this_machine(), datetime.now(UTC), {}
     for letter in arguments.only or PARTS:
-        title, run = PARTS[letter]
-        say(f"({letter}) {title}")
+        part = PARTS[letter]
+        say(f"({letter}) {part.title}")
         if letter == "c" and (arguments.pairs or arguments.mode):
-            run = partial(_measure_chosen, arguments)
-        rounds = []
-        for number in range(arguments.repeat):
-            say(f"({letter}) round {number + 1} of {arguments.repeat}, load {getloadavg()[0]:.1f}")
-            rounds.append(run(arguments.quick))
-        results[letter] = medians(rounds)
-        _print(f"({letter}) {title}", results[letter])
+            part = replace(part, run=lambda _: pairs_bench.measure(_chosen_cases(arguments)))
+        results[letter] = _measure(letter, part, arguments)
+        _print(f"({letter}) {part.title}", results[letter])
     _print_machine(machine)
-    print(f"Written to {_write(machine, started, results)}")
+    path = _write(machine, started, results)
+    print(f"Written to {path}")
+    if arguments.chart:
+        print(f"Drawn: {publish(path)}")
+
+
+def _measure(letter: str, part: Part, arguments: argparse.Namespace) -> list[Row]:
+    """Run the rounds of a part; rows that know nothing of other work get that of their round."""
+    count = arguments.repeat or (1 if part.repeats or arguments.quick else ROUNDS)
+    rounds = []
+    for number in range(count):
+        say(f"({letter}) round {number + 1} of {count}, load {getloadavg()[0]:.1f}")
+        others = OtherWork()
+        rows = part.run(arguments.quick)
+        beside = others.cores()
+        rounds.append([replace(row, beside=row.beside or beside) for row in rows])
+    return medians(rounds)
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument(
-        "--only", nargs="+", choices=list(PARTS), metavar="PART", help="of a b c d e f g h i j k l m; default all"
+        "--only", nargs="+", choices=list(PARTS), metavar="PART", help=f"of {' '.join(PARTS)}; default all"
     )
     parser.add_argument("--quick", action="store_true", help="tiny sizes, to check that it works; not a measurement")
     parser.add_argument("--pairs", type=int, metavar="N", help="part c with this many pairs")
@@ -78,16 +106,14 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--repeat",
         type=int,
-        default=1,
         metavar="N",
         help="N rounds of each part, so that each case alternates with what it is compared with; prints the median"
-        " and the range",
+        f" and the range. Default: {ROUNDS}, but 1 with --quick and for parts that repeat their cases themselves",
+    )
+    parser.add_argument(
+        "--chart", action="store_true", help="draw the chart of docs/performance.md from the results of part n"
     )
     return parser.parse_args()
-
-
-def _measure_chosen(arguments: argparse.Namespace, _: bool) -> list[Row]:
-    return pairs_bench.measure(_chosen_cases(arguments))
 
 
 def _chosen_cases(arguments: argparse.Namespace) -> list[pairs_bench.Case]:
@@ -97,14 +123,23 @@ def _chosen_cases(arguments: argparse.Namespace) -> list[pairs_bench.Case]:
 
 def _print(title: str, rows: list[Row]) -> None:
     table = Table(title=title, title_justify="left", title_style="bold")
-    for heading in ("what", "measured", "goal", "met", "detail"):
+    for heading in ("what", "measured", "range", "goal", "met", "detail"):
         table.add_column(heading, justify="right" if heading == "measured" else "left", overflow="fold")
     for row in rows:
         met = "" if row.met is None else "yes" if row.met else "NO"
-        table.add_row(row.name, f"{row.value:,.4g} {row.unit}", _goal(row), met, row.detail)
+        table.add_row(row.name, f"{row.value:,.4g} {row.unit}", _range(row), _goal(row), met, _detail(row))
     # Not truncated to 80 columns without a terminal.
     console = Console() if sys.stdout.isatty() else Console(width=160)
     console.print(table)
+
+
+def _range(row: Row) -> str:
+    return f"{row.lowest:,.4g} to {row.highest:,.4g} in {len(row.rounds)} rounds" if row.rounds else ""
+
+
+def _detail(row: Row) -> str:
+    beside = f"beside other work on {row.beside:.1f} cores" if row.disturbed else ""
+    return "; ".join(filter(None, (beside, row.detail)))
 
 
 def _goal(row: Row) -> str:
@@ -124,7 +159,7 @@ def _write(machine: Machine, started: datetime, results: Mapping[str, list[Row]]
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{started:%Y%m%dT%H%M%SZ}.json"
     parts = {letter: [asdict(row) | {"met": row.met} for row in rows] for letter, rows in results.items()}
-    content = {"started": started, "machine": machine, "parts": parts}
+    content = {"started": started, "kubernetes": chosen_kubernetes(), "machine": machine, "parts": parts}
     path.write_bytes(msgspec.json.format(msgspec.json.encode(content)))
     return path
 

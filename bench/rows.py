@@ -3,6 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import median
+from typing import Final, Self
+
+NOTICEABLE: Final = 0.25
+"""Cores kept busy by others from which on a measurement counts as disturbed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +22,10 @@ class Row:
     detail: str = ""
     at_most: float | None = None
     at_least: float | None = None
+    rounds: tuple[float, ...] = ()
+    """What each round measured, if there were several; `value` is their median, or the one that counts."""
+    beside: float = 0.0
+    """Cores that other work on the machine kept busy meanwhile, in the worst round."""
 
     @property
     def met(self) -> bool | None:
@@ -28,21 +36,35 @@ class Row:
             self.at_least is None or self.value >= self.at_least
         )
 
+    @property
+    def lowest(self) -> float:
+        return min(self.rounds, default=self.value)
+
+    @property
+    def highest(self) -> float:
+        return max(self.rounds, default=self.value)
+
+    @property
+    def disturbed(self) -> bool:
+        """Whether it ran beside other work."""
+        return self.beside >= NOTICEABLE
+
+    @classmethod
+    def of_rounds(cls, name: str, rounds: Sequence[float], unit: str, detail: str = "") -> Self:
+        """Return the median of several rounds, without a goal."""
+        return cls(name, median(rounds), unit, detail, rounds=tuple(rounds) if len(rounds) > 1 else ())
+
 
 def medians(rounds: Sequence[Sequence[Row]]) -> list[Row]:
-    """Merge the rows of several rounds by their names: the median of each, and the range in its detail."""
+    """Merge the rows of several rounds by their names: the median, all values, and the last round's detail."""
     if len(rounds) < 2:
         return [row for rows in rounds for row in rows]
-    values: dict[str, list[float]] = {}
-    last: dict[str, Row] = {}
+    by_name: dict[str, list[Row]] = {}
     for row in (row for rows in rounds for row in rows):
-        values.setdefault(row.name, []).append(row.value)
-        last[row.name] = row
-    return [
-        replace(
-            row,
-            value=median(values[name]),
-            detail=f"{min(values[name]):.4g} to {max(values[name]):.4g} in {len(values[name])} rounds; {row.detail}",
-        )
-        for name, row in last.items()
-    ]
+        by_name.setdefault(row.name, []).append(row)
+    return [_median(rows) for rows in by_name.values()]
+
+
+def _median(rows: Sequence[Row]) -> Row:
+    values = tuple(row.value for row in rows)
+    return replace(rows[-1], value=median(values), rounds=values, beside=max(row.beside for row in rows))

@@ -7,7 +7,7 @@ binds that it begins.
 import asyncio
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import quantiles
 from time import monotonic
@@ -17,6 +17,7 @@ from bench.control_plane.audit import CONFLICT, EVERYBODY, Asked, by, conflicts,
 from bench.control_plane.documents import NAMESPACE, claim, pod, volume
 from bench.control_plane.stage import Stage, in_parallel, stage
 from bench.control_plane.timeline import Timeline
+from bench.other_work import OtherWork
 from bench.progress import say
 from bench.rows import Row
 from devcluster.control_plane.nodes import DEFAULT_ZONES
@@ -34,7 +35,10 @@ LINEAR: Final = 0.8
 CONFLICTS: Final[Mapping[tuple[str, bool], float]] = {("prebind", True): 0.02, ("complete", False): 0.05}
 """Mode, with a gate or without -> the goal: the maximum number of requests per pair answered with 409."""
 
-LONGEST = 600.0
+RATE, BOUND_P50, BOUND_P99 = "to Bound", "bound p50", "bound p99"
+"""Ends of rows' names, after the title of a case."""
+
+LONGEST: Final = 600.0
 """Seconds after which a run is ended as it is."""
 EVENTS_SECONDS: Final = 2.0
 """Events are still being sent then."""
@@ -77,12 +81,16 @@ class Outcome:
     placed: Latency
     asked: Mapping[Asked, int]
     """Requests of components to the API server, by its audit log: from the first pair on until all pods had nodes."""
+    beside: float = 0.0
+    """Cores that other work kept busy meanwhile."""
 
 
 async def run_case(case: Case) -> Outcome:
     """Run one case on a control plane of its own."""
+    others = OtherWork()
     with tempfile.TemporaryDirectory() as directory:
-        return await _run_case(case, Path(directory) / "audit.log")
+        outcome = await _run_case(case, Path(directory) / "audit.log")
+    return replace(outcome, beside=others.cores())
 
 
 async def _run_case(case: Case, audit: Path) -> Outcome:
@@ -162,7 +170,7 @@ def measure(chosen: Sequence[Case]) -> list[Row]:
         outcome = asyncio.run(run_case(case))
         say(f"{case.title}: {outcome.per_second:.1f} pairs/s, bound p50 {outcome.bound.p50:.1f} s")
         outcomes.append(outcome)
-        rows += _rows(outcome)
+        rows += [replace(row, beside=outcome.beside) for row in _rows(outcome)]
     return rows + _comparisons(outcomes)
 
 
@@ -171,9 +179,10 @@ def _rows(outcome: Outcome) -> list[Row]:
     bound, placed = outcome.bound, outcome.placed
     told = f"{bound.count} bound, created in {outcome.creating:.1f} s"
     return [
-        Row(f"{title}: to Bound", outcome.per_second, "pairs/s", told),
+        Row(f"{title}: {RATE}", outcome.per_second, "pairs/s", told),
         Row(f"{title}: reserved p50", outcome.reserved.p50, "s", f"p99 {outcome.reserved.p99:.2f} s"),
-        Row(f"{title}: bound p50", bound.p50, "s", f"p99 {bound.p99:.2f} s"),
+        Row(f"{title}: {BOUND_P50}", bound.p50, "s"),
+        Row(f"{title}: {BOUND_P99}", bound.p99, "s"),
         Row(f"{title}: on a node p50", placed.p50, "s", f"p99 {placed.p99:.2f} s, {placed.count} pods"),
         *_requests(outcome),
     ]
@@ -202,18 +211,25 @@ def _comparisons(outcomes: Sequence[Outcome]) -> list[Row]:
     rows = []
     for outcome in outcomes:
         base = in_tree.get((outcome.case.pairs, outcome.case.lifted))
-        if base is None or not outcome.case.mode:
-            continue
-        sooner, faster = base.bound.p50 / outcome.reserved.p50, outcome.per_second / base.per_second
-        gate = SOONER if outcome.case.gated and not outcome.case.lifted else None
-        told = "in-tree bound p50 / reserved p50"
-        rows.append(Row(f"{outcome.case.title}: reserved sooner", sooner, "x", told, at_least=gate))
-        told = "pairs/s to Bound, to in-tree"
-        rows.append(Row(f"{outcome.case.title}: bound faster", faster, "x", told, at_least=_goal(outcome.case)))
+        if base is not None and outcome.case.mode:
+            rows += _compared(outcome, base)
     return rows + _linearity(outcomes)
 
 
+def _compared(outcome: Outcome, base: Outcome) -> list[Row]:
+    case, beside = outcome.case, max(outcome.beside, base.beside)
+    sooner, faster = base.bound.p50 / outcome.reserved.p50, outcome.per_second / base.per_second
+    gate = SOONER if case.gated and not case.lifted and case.pairs >= PAIRS else None
+    told = "in-tree bound p50 / reserved p50", "pairs/s to Bound, to in-tree"
+    return [
+        Row(f"{case.title}: reserved sooner", sooner, "x", told[0], at_least=gate, beside=beside),
+        Row(f"{case.title}: bound faster", faster, "x", told[1], at_least=_goal(case), beside=beside),
+    ]
+
+
 def _goal(case: Case) -> float | None:
+    if case.pairs < PAIRS:
+        return None
     if case.mode == "complete":
         return None if case.lifted else COMPLETE
     if case.mode == "prebind" and case.lifted:
@@ -225,7 +241,10 @@ def _linearity(outcomes: Sequence[Outcome]) -> list[Row]:
     complete = [
         outcome
         for outcome in outcomes
-        if outcome.case.mode == "complete" and outcome.case.gated and not outcome.case.lifted
+        if outcome.case.mode == "complete"
+        and outcome.case.gated
+        and not outcome.case.lifted
+        and outcome.case.pairs >= PAIRS
     ]
     ordered = sorted(complete, key=lambda outcome: outcome.case.pairs)
     return [
@@ -235,6 +254,7 @@ def _linearity(outcomes: Sequence[Outcome]) -> list[Row]:
             "x",
             "pairs/s",
             at_least=LINEAR,
+            beside=max(outcome.beside, ordered[0].beside),
         )
         for outcome in ordered[1:]
     ]

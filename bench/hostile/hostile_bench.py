@@ -54,7 +54,13 @@ def _about(hostile: HostileInput, rounds: list[Outcome]) -> list[Row]:
     best = min(rounds, key=lambda outcome: outcome.pause)
     told = f"{best.told} of {hostile.pods} pods rejected with an Event"
     told += f", all after {best.answered:.1f} s" if best.answered is not None else ""
-    rows = [Row(f"longest pause: {hostile.name}", best.pause * 1e3, "ms", told, at_most=GOAL_MS)]
+    pauses = tuple(outcome.pause * 1e3 for outcome in rounds) if len(rounds) > 1 else ()
+    # The least counts: other work on the machine only makes a pause longer.
+    rows = [
+        Row(
+            f"longest pause: {hostile.name}", best.pause * 1e3, "ms", told, at_most=GOAL_MS, rounds=pauses
+        ),
+    ]
     renewal = max(outcome.renewal for outcome in rounds)
     deadline = LeaseTiming().renew_deadline
     return [*rows, Row("longest time between renewals of the Lease", renewal, "s", "of all rounds", at_most=deadline)]

@@ -1,9 +1,9 @@
-"""One scheduler on a control plane of its own with kwok's nodes: how soon it places pods, and what that costs."""
+"""One scheduler on a control plane of its own: how soon it places pods, and what that costs."""
 
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import quantiles
 from time import monotonic
 from typing import Final
@@ -11,6 +11,7 @@ from typing import Final
 from bench.control_plane.documents import NAMESPACE, Document, claim, pod, storage_class, volume
 from bench.control_plane.stage import LIMIT, Stage, in_parallel
 from bench.control_plane.timeline import Timeline
+from bench.other_work import OtherWork
 from bench.placement import checker as placement_checker
 from bench.placement import cluster as placement_cluster
 from bench.progress import say
@@ -36,11 +37,15 @@ class Size:
     pods: int
     volumes: bool = False
     """Each pod has a claim whose volume exists and waits for its first consumer."""
+    kwok: bool = False
+    """kwok plays the kubelets and takes its share of the processor; otherwise nodes are objects that nothing updates,
+    as from here the kubelets of a real cluster are."""
     rounds: int = 1
 
     @property
     def title(self) -> str:
-        return f"{self.pods:,} pods{' with volumes' if self.volumes else ''} on {self.nodes:,} nodes"
+        volumes, kwok = " with volumes" if self.volumes else "", " of kwok" if self.kwok else ""
+        return f"{self.pods:,} pods{volumes} on {self.nodes:,} nodes{kwok}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +80,8 @@ class Outcome:
     api_server: float
     """Processor time from the release on."""
     violations: list[str] = field(default_factory=list)
+    beside: float = 0.0
+    """Cores that other work kept busy meanwhile."""
 
     @property
     def busy(self) -> float:
@@ -85,6 +92,12 @@ class Outcome:
 async def run(size: Size, contender: Contender) -> Outcome:
     """Place the pods once, beginning with an empty cluster."""
     say(f"{size.title}: {contender.title}")
+    others = OtherWork()
+    outcome = await _run(size, contender)
+    return replace(outcome, beside=others.cores())
+
+
+async def _run(size: Size, contender: Contender) -> Outcome:
     async with _stage(size, contender) as stage:
         scheduler = await _start(stage.cluster) if contender.ours else stage.cluster.scheduler
         timeline = Timeline(stage.api)
@@ -118,7 +131,7 @@ def _outcome(moments: list[float], scheduler: Usage, api_server: float, violatio
 async def _stage(size: Size, contender: Contender) -> AsyncIterator[Stage]:
     """Yield a cluster with nodes, our class, and volumes that are Available."""
     async with AsyncExitStack() as stack:
-        cluster = await stack.enter_async_context(DevCluster(_options(contender)))
+        cluster = await stack.enter_async_context(DevCluster(_options(size, contender)))
         for nodes in _batches(spread(size.nodes)):
             await cluster.add_nodes(nodes)
         await cluster.create_namespace(NAMESPACE)
@@ -136,14 +149,15 @@ def _batches(nodes: list[NodeSpec]) -> Iterator[list[NodeSpec]]:
     return (nodes[start : start + 200] for start in range(0, len(nodes), 200))
 
 
-def _options(contender: Contender) -> Options:
+def _options(size: Size, contender: Contender) -> Options:
     # On a loaded machine kwok is late with heartbeats.
-    patient = ["--node-monitor-grace-period=10m"]
+    manager = ["--node-monitor-grace-period=10m"]
     if not contender.lifted:
-        return Options(scheduler=not contender.ours, flags={"kube-controller-manager": patient})
+        return Options(scheduler=not contender.ours, kwok=size.kwok, flags={"kube-controller-manager": manager})
     return Options(
         scheduler=not contender.ours,
-        flags={"kube-controller-manager": [*patient, f"--kube-api-qps={LIMIT}", f"--kube-api-burst={LIMIT}"]},
+        kwok=size.kwok,
+        flags={"kube-controller-manager": [*manager, f"--kube-api-qps={LIMIT}", f"--kube-api-burst={LIMIT}"]},
         scheduler_configuration={"clientConnection": {"qps": LIMIT, "burst": LIMIT}},
     )
 

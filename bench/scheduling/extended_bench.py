@@ -8,9 +8,8 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from statistics import median
 from time import monotonic
 from typing import Final
 
@@ -33,7 +32,9 @@ from kube.objects.api_resource import PODS
 NODES: Final = 1_000
 PODS_EACH: Final = 1_000
 ROUNDS: Final = 3
-KEEPS: Final = 0.9
+KEEPS, KEEPS_LIFTED = 0.9, 0.7
+"""The goals: the share of the pods a second that is left with the extender, at default client limits and beyond
+them."""
 LIFTED: Final = {"qps": LIMIT, "burst": LIMIT}
 """clientConnection with limits that have no effect."""
 
@@ -72,9 +73,10 @@ async def _run(nodes: int, pods: int, rounds: int) -> list[Row]:
 
 @asynccontextmanager
 async def _stage(nodes: int) -> AsyncIterator[tuple[DevCluster, KubeApi]]:
+    # Without kwok, which would share the processor: from here a real cluster's nodes are objects, too.
     flags = {"kube-controller-manager": [f"--kube-api-qps={LIMIT}", f"--kube-api-burst={LIMIT}"]}
     async with AsyncExitStack() as stack:
-        cluster = await stack.enter_async_context(DevCluster(Options(flags=flags)))
+        cluster = await stack.enter_async_context(DevCluster(Options(kwok=False, flags=flags)))
         say(f"adding {nodes} nodes")
         await cluster.add_nodes(spread(nodes))
         await cluster.create_namespace(NAMESPACE)
@@ -140,10 +142,13 @@ def _pod(name: str, scheduler: str) -> Document:
 
 def _rows(rates: dict[Case, list[float]], lifted: bool, nodes: int, pods: int) -> list[Row]:
     limits = "client limits lifted" if lifted else "default client limits"
-    without, extended = (median(rates[Case(with_extender, lifted)]) for with_extender in (False, True))
-    size = f"{pods} pods on {nodes} nodes, median of {len(rates[Case(True, lifted)])}"
+    without, extended = (rates[Case(with_extender, lifted)] for with_extender in (False, True))
+    size, keeps = f"{pods} pods on {nodes} nodes", KEEPS_LIFTED if lifted else KEEPS
+    share = Row.of_rounds(
+        f"share kept, {limits}", [more / less for less, more in zip(without, extended, strict=True)], "x"
+    )
     return [
-        Row(f"without the extender, {limits}", without, "pods/s", size),
-        Row(f"with the extender over TLS, {limits}", extended, "pods/s", size),
-        Row(f"share kept, {limits}", extended / without, "x", at_least=KEEPS),
+        Row.of_rounds(f"without the extender, {limits}", without, "pods/s", size),
+        Row.of_rounds(f"with the extender over TLS, {limits}", extended, "pods/s", size),
+        replace(share, at_least=keeps),
     ]

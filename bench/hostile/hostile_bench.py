@@ -57,9 +57,7 @@ def _about(hostile: HostileInput, rounds: list[Outcome]) -> list[Row]:
     pauses = tuple(outcome.pause * 1e3 for outcome in rounds) if len(rounds) > 1 else ()
     # The least counts: other work on the machine only makes a pause longer.
     rows = [
-        Row(
-            f"longest pause: {hostile.name}", best.pause * 1e3, "ms", told, at_most=GOAL_MS, rounds=pauses
-        ),
+        Row(f"longest pause: {hostile.name}", best.pause * 1e3, "ms", told, at_most=GOAL_MS, rounds=pauses),
     ]
     renewal = max(outcome.renewal for outcome in rounds)
     deadline = LeaseTiming().renew_deadline

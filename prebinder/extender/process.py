@@ -19,6 +19,7 @@ from prebinder.runtime.heartbeat import Heartbeat
 from prebinder.runtime.informers import DRIFT_SECONDS, Cache, collections_in, settle_heap
 from prebinder.runtime.jobs import Job, scheduled
 from prebinder.runtime.process import run_process
+from scheduler.extender.extender import KINDS
 
 logger = logging.getLogger(__name__)
 
@@ -45,7 +46,7 @@ class ExtenderProcess:
         access = Access(DryRun(transport), clock, settings.cluster, instruments.requests)
         self._cache = Cache(
             access.api(),
-            collections_in(self._store),
+            collections_in(self._store, KINDS),
             settings.binding.annotation_prefix,
             clock,
             Random(),

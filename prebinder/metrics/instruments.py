@@ -15,6 +15,7 @@ from prebinder.metrics.drivers import DriverMetrics
 from prebinder.metrics.extender import ExtenderMetrics
 from prebinder.metrics.process import JobMetrics, LeaderMetrics, new_registry
 from prebinder.metrics.scheduler import ConfigurationMetrics, SchedulerMetrics
+from scheduler.extender.extender import KINDS
 
 
 class Instruments:
@@ -49,7 +50,7 @@ class ExtenderInstruments:
 
     def __init__(self) -> None:
         self.registry = new_registry()
-        self.watches = WatchMetrics(self.registry, [resource.label for resource in WATCHED])
+        self.watches = WatchMetrics(self.registry, [resource.label for resource in KINDS])
         self.requests = RequestMetrics(self.registry)
         self.jobs = JobMetrics(self.registry, ("drift",))
         self.extender = ExtenderMetrics(self.registry)

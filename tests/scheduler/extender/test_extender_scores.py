@@ -6,7 +6,7 @@ import pytest
 
 from kube.objects.model import Record
 from tests.builders import attachment, claim, volume
-from tests.scheduler.extending import extender, nodes, promised_claim, scores, unhealthy_volume
+from tests.scheduler.extending import NOW, arguments, extender, nodes, promised_claim, scores, unhealthy_volume
 
 ALL = ["n1", "n2", "n3", "n4"]
 
@@ -82,8 +82,9 @@ def test_an_unknown_node_scores_nothing() -> None:
     assert scores(answers, ["n3", "new"]) == {"n3": 10, "new": 0}
 
 
-def test_without_claims_all_are_alike() -> None:
+def test_without_claims_no_node_has_a_score() -> None:
     assert scores(extender(nodes()), ["n1", "new"], claims=[]) == {"n1": 0, "new": 0}
+    assert extender(nodes()).prioritize(arguments(["n1", "new"], claims=[]), NOW).body == b"[]"
 
 
 def test_pods_of_other_schedulers_are_left_alone() -> None:

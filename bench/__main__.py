@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from os import getloadavg
 from pathlib import Path
 from typing import Final
@@ -65,8 +66,8 @@ def main() -> None:
     for letter in arguments.only or PARTS:
         part = PARTS[letter]
         say(f"({letter}) {part.title}")
-        if letter == "c" and (arguments.pairs or arguments.mode):
-            part = replace(part, run=lambda _: pairs_bench.measure(_chosen_cases(arguments)))
+        if letter in "cn" and (arguments.pairs or arguments.mode):
+            part = replace(part, run=partial(_measure_chosen, _chosen_cases(letter, arguments)))
         results[letter] = _measure(letter, part, arguments)
         _print(f"({letter}) {part.title}", results[letter])
     _print_machine(machine)
@@ -95,13 +96,13 @@ def _arguments() -> argparse.Namespace:
         "--only", nargs="+", choices=list(PARTS), metavar="PART", help=f"of {' '.join(PARTS)}; default all"
     )
     parser.add_argument("--quick", action="store_true", help="tiny sizes, to check that it works; not a measurement")
-    parser.add_argument("--pairs", type=int, metavar="N", help="part c with this many pairs")
+    parser.add_argument("--pairs", nargs="+", type=int, metavar="N", help="parts c and n with so many pairs")
     parser.add_argument(
         "--mode",
         nargs="+",
         choices=["in-tree", "annotate", "prebind", "complete"],
         metavar="MODE",
-        help="part c with these only: in-tree annotate prebind complete",
+        help="parts c and n with these only: in-tree annotate prebind complete",
     )
     parser.add_argument(
         "--repeat",
@@ -116,8 +117,15 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _chosen_cases(arguments: argparse.Namespace) -> list[pairs_bench.Case]:
-    every = pairs_bench.cases(arguments.pairs or pairs_bench.PAIRS)
+def _measure_chosen(cases: list[pairs_bench.Case], _: bool) -> list[Row]:
+    return pairs_bench.measure(cases)
+
+
+def _chosen_cases(letter: str, arguments: argparse.Namespace) -> list[pairs_bench.Case]:
+    sizes = arguments.pairs or [pairs_bench.PAIRS]
+    every = (
+        scaling_bench.cases(sizes) if letter == "n" else [case for size in sizes for case in pairs_bench.cases(size)]
+    )
     return [case for case in every if not arguments.mode or (case.mode or "in-tree") in arguments.mode]
 
 

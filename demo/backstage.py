@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, Self
 
-from demo.stage import KEEP, Ready, Step, read_line
+from demo.stage import KEEP, KUBECTL, Ready, Step, read_line
 from devcluster.errors import ClusterError
 from devcluster.processes.state import discard
 
@@ -22,8 +22,9 @@ class Backstage:
     The stage also ends if this process dies, because its standard input ends.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, kubectl: bool) -> None:
         self._directory = directory
+        self._arguments = [str(directory), *([KUBECTL] if kubectl else [])]
         self._kept = False
 
     async def __aenter__(self) -> Self:
@@ -34,7 +35,7 @@ class Backstage:
         self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - lives as long as the process that writes to it
         # Not asyncio's: that one kills the process when the loop ends, and a stage that is kept must outlive it.
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "demo.stage", str(self._directory)],
+            [sys.executable, "-m", "demo.stage", *self._arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,

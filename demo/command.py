@@ -11,6 +11,7 @@ from shutil import which
 from typing import Final
 
 import cloup
+import msgspec
 from rich.console import Console
 
 from demo import scene as demo_scene
@@ -20,18 +21,28 @@ from demo.opening import play_opening
 from demo.outage import play_outage
 from demo.placement import placements, play_placement, refused
 from demo.show import NotInTimeError, Show, print_lines
-from demo.stage import Ready
+from demo.stage import Ready, options
 from demo.summary import in_the_browser, looking_around, outage, refusals, summary
 from demo.view import Row, save_picture
 from demo.watch import Watcher, watching
-from devcluster.build import binaries, modules
+from devcluster.build import binaries
+from devcluster.cluster import modules
 from devcluster.errors import ClusterError
 from devcluster.processes.state import new_directory
+from kube.client.api import KubeApi
+from kube.client.reflector import ObjectHead
+from kube.errors import Conflict, KubeError
+from kube.objects.api_resource import CLAIMS, NAMESPACES, PODS, STORAGE_CLASSES, VOLUMES, Resource
 from prebinder.command_line.command import Command
 from prebinder.command_line.parameters import Reading
 from prebinder.errors import UsageError
 
 _EXIT_INTERRUPTED: Final = 130
+_STATEFUL_SETS: Final = Resource("apps", "v1", "statefulsets", "StatefulSet", namespaced=True)
+_BY_KIND: Final = {
+    resource.kind: resource for resource in (NAMESPACES, STORAGE_CLASSES, VOLUMES, CLAIMS, PODS, _STATEFUL_SETS)
+}
+_HEAD: Final = msgspec.json.Decoder(ObjectHead)
 
 
 def _seconds(text: str) -> float:
@@ -75,7 +86,7 @@ def command(keep: bool, timeout: float, picture: Path | None) -> int:
     if picture and not picture.parent.is_dir():
         raise UsageError(f"--svg: there is no directory {picture.parent}")
     try:
-        cache, needed = binaries.cache_directory(), (modules.control_plane(), modules.KWOK)
+        cache, needed = binaries.cache_directory(), modules(options(kubectl=keep))
         if binaries.has_to_build(needed, cache):
             play_opening(console, cache / "demo-objects.json", _program())
         binaries.ensure(needed)
@@ -91,7 +102,7 @@ def command(keep: bool, timeout: float, picture: Path | None) -> int:
 async def _demo(console: Console, keep: bool, timeout: float, picture: Path | None) -> int:
     directory = new_directory()
     late: NotInTimeError | None = None
-    async with Backstage(directory) as backstage:
+    async with Backstage(directory, kubectl=keep) as backstage:
         ready = await backstage.ready(lambda doing: print_lines(console, [f"- {doing}"]))
         async with watching(ready.kubeconfig, ready.csi_endpoint) as watcher:
             with Show(console, watcher.look, watcher.clock, timeout) as show:
@@ -130,50 +141,58 @@ def _program() -> str:
 
 async def _play(show: Show, watcher: Watcher, ready: Ready, directory: Path) -> None:
     """Play the three acts; NotInTimeError if one does not finish in time."""
-    create = partial(_create, ready, directory)
+    create_named = partial(_create, watcher.api, directory)
     storage, pods = demo_scene.storage_documents(), demo_scene.pod_documents()
-    await create("storage", storage)
+    await create_named("storage", storage)
     await show.until(lambda _: watcher.may_use(storage), "the volumes to be Available")
-    await create("pods", pods)
+    await create_named("pods", pods)
     show.say(f"{len(storage) + len(pods)} objects created; watching the claims.")
     await show.until(lambda rows: first_act_is_over(rows, watcher), "all pods but one to run")
     await play_outage(
         show,
         watcher,
         Path(ready.volumes),
-        create_shop=lambda: create("shop", demo_scene.shop_documents()),
-        open_shop=lambda: _open_shop(ready),
+        create_shop=lambda: create_named("shop", demo_scene.shop_documents()),
+        open_shop=lambda: _open_shop(watcher.api),
     )
-    await play_placement(show, watcher, create)
+    await play_placement(show, watcher, create_named)
 
 
-async def _create(ready: Ready, directory: Path, name: str, documents: list[Document]) -> None:
-    """Apply documents by kubectl, as a user would; the file stays in the cluster's directory for reference."""
+async def _create(api: KubeApi, directory: Path, name: str, documents: list[Document]) -> None:
+    """Create documents in their order, without kubectl, which would have to be built first.
+
+    The file stays in the cluster's directory for reference.
+    """
     file = directory / f"{name}.json"
     file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": documents}, indent=1))
-    await _kubectl(ready, "create", f"--filename={file}")
+    for document in documents:
+        kind, metadata = document["kind"], document["metadata"]
+        try:
+            await api.create(_BY_KIND[kind], document, metadata.get("namespace", ""))
+        except KubeError as error:
+            raise ClusterError(f"cannot create {kind} {metadata['name']}: {error}") from error
 
 
-async def _open_shop(ready: Ready) -> None:
+async def _open_shop(api: KubeApi) -> None:
     """Remove the shop's own scheduling gate from its pods."""
     for number in range(demo_scene.REPLICAS):
-        pod = f"pod/{demo_scene.SHOP}-{number}"
-        without = json.dumps({"spec": {"schedulingGates": []}})
-        await _kubectl(ready, "patch", pod, f"--namespace={demo_scene.NAMESPACE}", "--type=merge", f"--patch={without}")
+        pod = f"{demo_scene.SHOP}-{number}"
+        try:
+            while not await _ungated(api, pod):
+                pass
+        except KubeError as error:
+            raise ClusterError(f"cannot remove the scheduling gate of pod {pod}: {error}") from error
 
 
-async def _kubectl(ready: Ready, *arguments: str) -> None:
-    """Run kubectl; raise ClusterError with its output if it fails."""
-    kubectl = await asyncio.create_subprocess_exec(
-        ready.kubectl,
-        f"--kubeconfig={ready.kubeconfig}",
-        *arguments,
-        stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    _, errors = await kubectl.communicate()
-    if kubectl.returncode:
-        raise ClusterError(f"kubectl {arguments[0]} failed: {errors.decode(errors='replace').strip()}")
+async def _ungated(api: KubeApi, pod: str) -> bool:
+    """Remove the gates of a pod; return whether it was unchanged since it was read."""
+    namespace, without = demo_scene.NAMESPACE, {"spec": {"schedulingGates": list[str]()}}
+    version = _HEAD.decode(await api.get(PODS, pod, namespace)).metadata.resource_version
+    try:
+        await api.conditional_patch(PODS, pod, without, resource_version=version, namespace=namespace)
+    except Conflict:
+        return False
+    return True
 
 
 def first_act_is_over(rows: Sequence[Row], watcher: Watcher) -> bool:

@@ -15,6 +15,7 @@ from demo import scene as demo_scene
 from demo.placement import SCHEDULER
 from devcluster.cluster import DevCluster
 from devcluster.control_plane.api import answers_ok
+from devcluster.control_plane.components import Options
 from devcluster.control_plane.nodes import NodeSpec
 from devcluster.driver.health import VolumeFault
 from devcluster.driver.volumes import break_volume, create_volume
@@ -26,6 +27,8 @@ from kube.rules.quantity import NANO, parse_quantity
 from kube.rules.topology import ZONE_LABEL
 
 KEEP: Final = "keep\n"
+KUBECTL: Final = "kubectl"
+"""As an argument: the cluster's directory has it."""
 SWEEP_INTERVAL: Final = "1s"
 """How often the demo's controller probes every volume: often, so that changes are detected soon."""
 
@@ -59,10 +62,15 @@ def read_line(line: str) -> Ready | Step:
     return Step(**fields) if "doing" in fields else Ready(**fields)
 
 
-async def play(directory: Path, keeper: TextIO) -> None:
+def options(kubectl: bool) -> Options:
+    """Return the parts of the demo's cluster; kubectl only for a user to whom it is left."""
+    return Options(kubectl=kubectl)
+
+
+async def play(directory: Path, kubectl: bool, keeper: TextIO) -> None:
     """Build the stage, report that it is ready, and stay until told to end; ClusterError if it cannot be built."""
     _say(Step("starting etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok"))
-    async with DevCluster(directory=directory) as cluster:
+    async with DevCluster(options(kubectl), directory) as cluster:
         _say(Step("adding 6 nodes in 3 zones and a CSI driver with its volumes"))
         await cluster.add_nodes([demo_node(name, zone) for name, zone in demo_scene.node_names()])
         root = cluster.directory / "volumes"
@@ -126,6 +134,6 @@ def _say(what: Step | Ready) -> None:
 
 if __name__ == "__main__":
     try:
-        asyncio.run(play(Path(sys.argv[1]), sys.stdin))
+        asyncio.run(play(Path(sys.argv[1]), sys.argv[2:] == [KUBECTL], sys.stdin))
     except ClusterError as error:
         sys.exit(str(error))

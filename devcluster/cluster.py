@@ -263,5 +263,6 @@ class DevCluster:
 
 def modules(options: Options) -> list[Module]:
     """Return the modules needed for a cluster with these options."""
+    plane = control_plane() if options.kubectl else control_plane().without("kubectl")
     kwok, node = [KWOK] if options.kwok else [], NODE if options.real_node else ()
-    return [control_plane(), *kwok, *node]
+    return [plane, *kwok, *node]

@@ -114,8 +114,9 @@ def _point(rows: Mapping[str, Row], mode: str, pairs: int) -> Iterator[Point]:
     present = [row for row in measured if row is not None]
     if len(present) == len(measured):
         rate = present[0]
-        rounds, beside = len(rate.rounds) or 1, max(row.beside for row in present)
-        yield Point(mode, pairs, rounds, *map(_value, present), beside=round(beside, 2))
+        per_second, p50, p99 = map(_value, present)
+        beside = max(row.beside for row in present)
+        yield Point(mode, pairs, len(rate.rounds) or 1, per_second, p50, p99, round(beside, 2))
 
 
 def _value(row: Row) -> Value:

@@ -3,6 +3,7 @@
 The chart of docs/performance.md is drawn from these rows (`bench.chart`).
 """
 
+from collections.abc import Iterable
 from typing import Final
 
 from bench.control_plane.pairs_bench import Case, measure
@@ -20,8 +21,13 @@ def case(mode: str, pairs: int) -> Case:
     return Case(pairs, mode, gated=bool(mode))
 
 
+def cases(sizes: Iterable[int]) -> list[Case]:
+    """Return each size with each mode in turn."""
+    return [case(mode, pairs) for pairs in sizes for mode in MODES]
+
+
 def run(quick: bool) -> list[Row]:
     """Run each size in turn with each mode; quick: 5 and 10 pairs."""
-    sizes, more = ((5, 10), ()) if quick else (SIZES, MORE)
-    cases = [case(mode, pairs) for pairs in sizes for mode in MODES]
-    return measure([*cases, *(case("complete", pairs) for pairs in more)])
+    if quick:
+        return measure(cases((5, 10)))
+    return measure([*cases(SIZES), *(case("complete", pairs) for pairs in MORE)])

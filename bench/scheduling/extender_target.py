@@ -3,7 +3,7 @@
 It ends with its standard input.
 
 `echo` reads the same JSON with the same library and writes a response of the same form, but evaluates nothing: every
-node passes, every score is 0.
+node passes, every score is 0, and a pod without claims gets none.
 """
 
 import asyncio
@@ -44,11 +44,9 @@ class Echo:
 
     def prioritize(self, body: bytes, now: datetime) -> Answer:  # noqa: ARG002
         candidates = read(body)
-        return Answer(
-            priorities([HostPriority(name, 0) for name in candidates.names]),
-            len(candidates.names),
-            len(candidates.names),
-        )
+        scored = candidates.names if candidates.claims else ()
+        scores = priorities([HostPriority(name, 0) for name in scored])
+        return Answer(scores, len(candidates.names), len(scored))
 
     def preempt(self, body: bytes, now: datetime) -> Answer:  # noqa: ARG002
         request = read_preemption(body)

@@ -1,12 +1,14 @@
 """Builds the binaries of the control plane, once for each set of pinned versions.
 
-The results are kept in the user's cache directory under a hash of go.mod, go.sum and our own Go sources.
+The results are kept in the user's cache directory under a hash of go.mod, go.sum and our own Go sources. Only what is
+asked for is built: the demo does without kubectl.
 """
 
 import fcntl
 import hashlib
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -23,6 +25,7 @@ from devcluster.progress import Progress
 
 BINARIES_VARIABLE = "PVC_PREBINDER_CLUSTER_BIN"
 
+_VERSION = re.compile(r"v[0-9]+")
 _POLL_SECONDS = 0.1
 _TAIL_LINES = 20
 
@@ -36,19 +39,14 @@ def ensure(modules: Sequence[Module]) -> dict[str, Path]:
     given = os.environ.get(BINARIES_VARIABLE)
     if given:
         return _given_binaries(Path(given), modules)
-    return {
-        name: directory / name
-        for module in modules
-        for directory in [_built(module, cache_directory())]
-        for name in module.packages
-    }
+    return {name: path for module in modules for name, path in _built(module, cache_directory()).items()}
 
 
 def has_to_build(modules: Sequence[Module], cache: Path) -> bool:
     """Whether `ensure` would build something for this cache directory, which takes minutes."""
     if os.environ.get(BINARIES_VARIABLE):
         return False
-    return not all(_directory(module, cache).is_dir() for module in modules)
+    return any(_missing(module, _directory(module, cache)).packages for module in modules)
 
 
 def cache_directory() -> Path:
@@ -80,19 +78,27 @@ def _directory(module: Module, cache: Path) -> Path:
     return cache / f"{module.name}-{fingerprint(module)}"
 
 
-def _built(module: Module, cache: Path) -> Path:
+def _missing(module: Module, directory: Path) -> Module:
+    """Return the module with only those packages whose binaries are not there."""
+    return module.only(name for name in module.packages if not (directory / name).exists())
+
+
+def _built(module: Module, cache: Path) -> dict[str, Path]:
     directory = _directory(module, cache)
-    if directory.is_dir():
-        return directory
-    cache.mkdir(parents=True, exist_ok=True)
-    with _locked(_beside(directory, ".lock")):
-        if not directory.is_dir():
-            _build(module, directory)
-    return directory
+    if _missing(module, directory).packages:
+        cache.mkdir(parents=True, exist_ok=True)
+        with _locked(_beside(directory, ".lock")):
+            missing = _missing(module, directory)
+            if missing.packages:
+                _build(missing, directory)
+    return {name: directory / name for name in module.packages}
 
 
 def _build(module: Module, directory: Path) -> None:
-    """Build into a temporary directory and rename it at the end: an interrupted build leaves nothing incomplete."""
+    """Build into a temporary directory and rename at the end: an interrupted build leaves nothing incomplete.
+
+    All at once: while one binary is linked, which hardly uses a second core, packages of the next are compiled.
+    """
     required = toolchain.required_version((module.source / "go.mod").read_text(encoding="utf-8"))
     go = toolchain.find(required, directory.parent, run)
     partial = _beside(directory, ".partial")
@@ -100,10 +106,23 @@ def _build(module: Module, directory: Path) -> None:
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir()
     flags = ["-mod=readonly", "-trimpath", "-buildvcs=false", f"-ldflags={module.linker_flags}"]
-    for number, (name, package) in enumerate(module.packages.items(), start=1):
-        what = f"building {name} ({module.name} {number} of {len(module.packages)})"
-        run([str(go), "build", *flags, "-o", str(partial / name), package], what, module.source)
-    partial.rename(directory)
+    what = f"building {', '.join(module.packages)} ({module.name})"
+    run([str(go), "build", *flags, "-o", f"{partial}{os.sep}", *module.packages.values()], what, module.source)
+    directory.mkdir(exist_ok=True)
+    for name, package in module.packages.items():
+        (partial / default_name(package, module)).rename(directory / name)
+    partial.rmdir()
+
+
+def default_name(package: str, module: Module) -> str:
+    """Return the name that Go gives to the binary of a package: the last element of its path, a version aside.
+
+    Source: DefaultExecName in cmd/go/internal/load/pkg.go.
+    """
+    if package == "./":
+        return module.source.name
+    *before, last = package.split("/")
+    return before[-1] if before and _VERSION.fullmatch(last) else last
 
 
 def _beside(directory: Path, ending: str) -> Path:

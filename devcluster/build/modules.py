@@ -6,10 +6,10 @@ chooses another than the default.
 
 import os
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
 from devcluster.errors import ClusterError
 
@@ -34,6 +34,15 @@ class Module:
     @property
     def source(self) -> Path:
         return _SOURCES / self.name
+
+    def only(self, names: Iterable[str]) -> Self:
+        """Return the module with these binaries only."""
+        chosen = frozenset(names)
+        return replace(self, packages={name: path for name, path in self.packages.items() if name in chosen})
+
+    def without(self, name: str) -> Self:
+        """Return the module without this binary."""
+        return self.only(self.packages.keys() - {name})
 
 
 def control_plane(kubernetes: str | None = None) -> Module:

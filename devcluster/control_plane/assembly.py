@@ -45,8 +45,9 @@ def prepare(directory: Path, binaries: Mapping[str, Path], options: Options) -> 
         kubeconfig.write_for_certificate(layout.kubeconfig(name), layout.server, layout.authority, client)
     configuration = components.scheduler_configuration(layout, options)
     (directory / "scheduler.yaml").write_text(json.dumps(configuration), encoding="utf-8")
-    layout.kubectl.parent.mkdir()
-    layout.kubectl.symlink_to(binaries["kubectl"])
+    if options.kubectl:
+        layout.kubectl.parent.mkdir()
+        layout.kubectl.symlink_to(binaries["kubectl"])
     if options.real_node:
         files.write(layout.node, sys.executable, authority)
     return layout

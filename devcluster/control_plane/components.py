@@ -21,12 +21,14 @@ class Options:
     `flags` are added to a component's command line, where a later flag wins: keys are etcd, kube-apiserver,
     kube-controller-manager, kube-scheduler and kwok. `scheduler_configuration` is laid over the
     KubeSchedulerConfiguration (profiles, extenders, clientConnection with qps and burst). A real node runs containers
-    (devcluster.node); kwok would simulate that node too, so they exclude each other.
+    (devcluster.node); kwok would simulate that node too, so they exclude each other. Without kubectl, which is only
+    there for users, it need not be built.
     """
 
     controller_manager: bool = True
     scheduler: bool = True
     kwok: bool = True
+    kubectl: bool = True
     real_node: bool = False
     flags: Mapping[str, Sequence[str]] = field(default_factory=dict)
     feature_gates: Mapping[str, bool] = field(default_factory=dict)

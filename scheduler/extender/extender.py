@@ -105,7 +105,7 @@ class Extender:
         """
         asked = read(body, self._lists)
         scores = self._scores(asked, self._claims(asked, now))
-        return Answer(priorities(scores), len(scores), len(scores))
+        return Answer(priorities(scores), len(asked.names), len(scores))
 
     def _refused(self, asked: Candidates, now: datetime) -> dict[str, str]:
         pod = self._claims(asked, now)

@@ -3,7 +3,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from devcluster.build.binaries import fingerprint, has_to_build
+import pytest
+
+from devcluster.build.binaries import default_name, fingerprint, has_to_build
 from devcluster.build.modules import (
     DEFAULT_KUBERNETES,
     KWOK,
@@ -19,14 +21,17 @@ from devcluster.build.modules import (
 FAKE_GO = """\
 #!/bin/sh
 if [ "$1" = env ]; then echo go1.99.0; exit; fi
-for argument; do
-  if [ "$previous" = -o ]; then output=$argument; fi
-  previous=$argument
-done
-echo "$previous" >> "$BUILDS"
+while [ "$1" != -o ]; do shift; done
+output=$2
+shift 2
 sleep 0.2
-case "$previous" in *"$BREAKS") echo "cannot build $previous"; exit 1;; esac
-echo binary > "$output"
+for package; do
+  echo "$package" >> "$BUILDS"
+  case "$package" in *"$BREAKS") echo "cannot build $package"; exit 1;; esac
+  name=${package##*/}
+  case "$name" in v[0-9]*) name=${package%/*} name=${name##*/};; "") name=${PWD##*/};; esac
+  echo binary > "$output$name"
+done
 """
 
 
@@ -44,8 +49,11 @@ def test_several_processes_at_once_build_once(tmp_path: Path) -> None:
     packages = [package for module in built_by_default() for package in module.packages.values()]
     assert (tmp_path / "builds").read_text(encoding="utf-8").splitlines() == packages
     assert any("waiting for another build" in error for error in errors)
-    for package in ("kube-apiserver", "kwok", "csi-sanity"):
-        assert any(f"building {package}" in error for error in errors)
+    for names in ("etcd, kube-apiserver, ", "kwok", "csi-sanity"):
+        assert any(f"building {names}" in error for error in errors)
+    for module in built_by_default():
+        directory = tmp_path / "cache" / "pvc-prebinder" / f"{module.name}-{fingerprint(module)}"
+        assert {path.name for path in directory.iterdir()} == module.packages.keys()
 
 
 def test_what_is_built_is_not_built_again(tmp_path: Path) -> None:
@@ -58,9 +66,35 @@ def test_what_is_built_is_not_built_again(tmp_path: Path) -> None:
 
 def test_only_what_is_not_in_the_cache_has_to_be_built(tmp_path: Path) -> None:
     assert has_to_build([control_plane(), KWOK], tmp_path)
-    (tmp_path / f"{KWOK.name}-{fingerprint(KWOK)}").mkdir()
+    kwok = tmp_path / f"{KWOK.name}-{fingerprint(KWOK)}" / "kwok"
+    kwok.parent.mkdir()
+    assert has_to_build([KWOK], tmp_path)
+    kwok.touch()
     assert has_to_build([control_plane(), KWOK], tmp_path)
     assert not has_to_build([KWOK], tmp_path)
+
+
+def test_what_was_left_out_is_built_when_it_is_needed(tmp_path: Path) -> None:
+    start_build(tmp_path).communicate()
+    module = control_plane(DEFAULT_KUBERNETES)
+    (tmp_path / "cache" / "pvc-prebinder" / f"{module.name}-{fingerprint(module)}" / "kubectl").unlink()
+    assert not has_to_build([module.without("kubectl")], tmp_path / "cache" / "pvc-prebinder")
+    (tmp_path / "builds").unlink()
+    start_build(tmp_path).communicate()
+    assert (tmp_path / "builds").read_text(encoding="utf-8").splitlines() == [module.packages["kubectl"]]
+
+
+@pytest.mark.parametrize(
+    ("package", "name"),
+    [
+        ("k8s.io/kubernetes/cmd/kubectl", "kubectl"),
+        ("go.etcd.io/etcd/server/v3", "server"),
+        ("./pause", "pause"),
+        ("./", "mockcsi"),
+    ],
+)
+def test_the_name_that_go_gives_to_a_binary(package: str, name: str) -> None:
+    assert default_name(package, MOCK_DRIVER) == name
 
 
 def test_a_failed_build_says_why_and_is_tried_again(tmp_path: Path) -> None:
@@ -97,7 +131,7 @@ def test_versions_of_kubernetes_are_built_side_by_side(tmp_path: Path) -> None:
         built = start_build(tmp_path, PVC_PREBINDER_KUBERNETES=version)
         _, errors = built.communicate()
         assert built.returncode == 0, errors
-        assert f"building etcd (controlplane-{version} 1 of 5)" in errors
+        assert f"kube-scheduler, kubectl (controlplane-{version})" in errors
     cache = tmp_path / "cache" / "pvc-prebinder"
     of_versions = [path for path in cache.glob("controlplane-*") if path.is_dir()]
     assert len(of_versions) == len(kubernetes_versions())

@@ -63,7 +63,7 @@ def read_line(line: str) -> Ready | Step:
 
 
 def options(kubectl: bool) -> Options:
-    """Return the parts of the demo's cluster; kubectl only for a user to whom it is left."""
+    """Return the parts of the demo's cluster; kubectl is for a user who keeps it."""
     return Options(kubectl=kubectl)
 
 

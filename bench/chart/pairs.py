@@ -132,7 +132,7 @@ def drawn(data: Data) -> str:
             [[_mark(point, point.per_second) for point in _of(data, mode)] for mode in modes],
         ),
         Panel(
-            "Seconds from pod to Bound, median (less is better)",
+            "Seconds to Bound, median (less is better)",
             [[_mark(point, point.p50) for point in _of(data, mode)] for mode in modes],
         ),
     ]

@@ -69,6 +69,9 @@ def _controller_rights() -> Iterator[Need]:
         yield Need(resource, "patch", "nothing can be reserved")
     yield from _everybodys_rights()
     yield Need(PODS, "patch", "pods with our scheduling gate stay gated (component scheduling-gate)", vital=False)
+    for resource in (CLAIMS, VOLUMES):
+        without = "binds of classes in mode complete are rejected (component complete)"
+        yield Need(resource, "patch", without, vital=False, subresource="status")
 
 
 def _scheduler_rights() -> Iterator[Need]:

@@ -13,6 +13,7 @@ from devcluster.build import binaries
 from devcluster.build.modules import control_plane
 from prebinder.config import config_file
 from prebinder.config.settings import Settings, parse_address
+from prebinder.preflight.requirements import CONTROLLER
 
 MANIFESTS = Path(__file__).parents[2] / "manifests"
 READ = {"get", "list", "watch"}
@@ -83,6 +84,13 @@ def test_the_lease_is_limited_to_its_name_except_for_its_creation() -> None:
     assert (create["verbs"], create["resources"]) == (["create"], ["leases"])
     assert rest["resourceNames"] == [Settings().leader_election.name]
     assert set(rest["verbs"]) == {"get", "patch"}
+
+
+def test_doctor_checks_every_right_to_write_that_is_granted() -> None:
+    checked = {(f"{need.resource.plural}/{need.subresource}".rstrip("/"), need.verb) for need in CONTROLLER.rights}
+    granted = [OBJECTS, *ADDED.values()]
+    written = {(plural, verb) for some in granted for (_, plural), verbs in some.items() for verb in verbs - {"get"}}
+    assert written <= checked
 
 
 @pytest.mark.parametrize("directory", ["base", *ADDED])

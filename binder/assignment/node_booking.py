@@ -45,12 +45,12 @@ class Room:
 class _Fitting:
     """The nodes of a topology that fit one kind of pod by everything that does not change, determined lazily.
 
-    `open` is a heap of the places in `found` that may have room, `full` are the others; `seen` counts the nodes that
+    `open` is a heap of the places in `nodes` that may have room, `full` are the others; `seen` counts the nodes that
     got room back and have been checked again since.
     """
 
     rest: Iterator[Node]
-    found: list[Node] = field(default_factory=list)
+    nodes: list[Node] = field(default_factory=list)
     places: dict[str, int] = field(default_factory=dict)
     open: list[int] = field(default_factory=list)
     full: set[int] = field(default_factory=set)
@@ -71,10 +71,10 @@ class _Fitting:
             node = next(self.rest, None)
             if node is None:
                 return None
-            self.places[node.name] = len(self.found)
-            heappush(self.open, len(self.found))
-            self.found.append(node)
-        return self.found[self.open[0]]
+            self.places[node.name] = len(self.nodes)
+            heappush(self.open, len(self.nodes))
+            self.nodes.append(node)
+        return self.nodes[self.open[0]]
 
     def close_first(self) -> None:
         """The first one is full."""

@@ -97,7 +97,7 @@ class Reconciler:
     planner: Planner
     gate: HealthGate
     actor: Actor
-    pod_gate: SchedulingGate
+    scheduling_gate: SchedulingGate
     announcer: Announcer
     wakeups: Wakeups
     queue: WorkQueue[str]
@@ -130,7 +130,7 @@ class Reconciler:
         it.
         """
         pod = self.store.snapshot().pods.get(key)
-        known = {} if pod is None else self.pod_gate.known_claims(pod)
+        known = {} if pod is None else self.scheduling_gate.known_claims(pod)
         if pod is None or pod.finished or all_bound(pod, self.store.snapshot()):
             self._head_start.finished(key)
             self._forget(key)
@@ -213,7 +213,7 @@ class Reconciler:
 
     async def _probed(self, decision: Reserve | Finish) -> bool:
         try:
-            return await self.gate.ask(decision, self.clock.now())
+            return await self.gate.probe(decision, self.clock.now())
         except BaseException:
             self.planner.withdrawn(decision)
             raise
@@ -255,7 +255,7 @@ class Reconciler:
         pod = self.store.snapshot().pods.get(decided.key)
         if pod is None or pod.uid != decided.uid or pod.finished or pod.deleting:
             return wake
-        if await self.pod_gate.lift(pod, unread):
+        if await self.scheduling_gate.lift(pod, unread):
             return wake
         return backoff(self._history(pod.key).kept_gate(), FIRST_RETRY, LONGEST_RETRY, self.rng.random())
 

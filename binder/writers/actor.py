@@ -52,7 +52,7 @@ class Applier:
             held.append((placement.claim, volume.name))
             volumes.append(volume)
         for placement, volume in zip(decision.placements, volumes, strict=True):
-            await self._tell_claim(placement, volume, decision, now)
+            await self._reserve_claim(placement, volume, decision, now)
             await self._keep_one(placement)
         return volumes
 
@@ -114,7 +114,7 @@ class Applier:
         self.metrics.conflicted(VOLUMES.plural, ConflictKind.RESOURCE_VERSION)
         return fresh
 
-    async def _tell_claim(self, placement: Placement, volume: Volume, decision: Reserve, now: datetime) -> None:
+    async def _reserve_claim(self, placement: Placement, volume: Volume, decision: Reserve, now: datetime) -> None:
         """Write the claim's side. In mode prebind this also makes the PV controller process the claim at once."""
         claim: Claim | None = placement.claim
         kept = self.settings.annotations.reservation_of(volume)
@@ -125,7 +125,7 @@ class Applier:
                 raise LostPlacement(placement, f"claim {placement.claim.key} was deleted")
             if (
                 claim.volume_name == volume.name
-                or self._is_told(claim, volume, now)
+                or self._has_reservation(claim, volume, now)
                 or self._is_being_bound(claim, volume)
             ):
                 return
@@ -147,9 +147,9 @@ class Applier:
         known = self.live.snapshot().volumes.get(volume.name)
         return known is not None and names(known, claim)
 
-    def _is_told(self, claim: Claim, volume: Volume, now: datetime) -> bool:
-        told = self.settings.annotations.reservation_of_claim(claim)
-        return told is not None and told.volume == volume.name and told.in_force(now)
+    def _has_reservation(self, claim: Claim, volume: Volume, now: datetime) -> bool:
+        reservation = self.settings.annotations.reservation_of_claim(claim)
+        return reservation is not None and reservation.volume == volume.name and reservation.in_force(now)
 
     async def _keep_one(self, placement: Placement) -> None:
         """After the writes: a claim that turns out to hold two volumes, because of another writer, keeps the older."""
@@ -181,7 +181,7 @@ class Actor:
         async with self.turns, self.locks.held(claims):
             try:
                 if isinstance(decision, Finish):
-                    await self.last_look.ask(decision)
+                    await self.last_look.probe(decision)
                     return await self.completer.finish(decision.placements)
                 return await self._all_or_none(await self.last_look.refreshed(decision))
             except EndedAttempt as ending:

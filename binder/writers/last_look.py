@@ -56,19 +56,19 @@ class HealthGate:
         self._max_age = max_age
         self.verdicts: Map[Key, Verdict] = Map()
 
-    async def ask(self, decision: Reserve | Finish, now: datetime) -> bool:
+    async def probe(self, decision: Reserve | Finish, now: datetime) -> bool:
         """Probe the chosen volumes without a recent verdict, concurrently; return False if there were none.
 
         Volumes that are not CSI have no driver to probe.
         """
-        stale = self.unanswered(decision, now)
-        await asyncio.gather(*(self._ask(volume) for volume in stale))
+        stale = self.unprobed(decision, now)
+        await asyncio.gather(*(self._probe(volume) for volume in stale))
         if len(self.verdicts) > LONGEST_MEMORY:
             kept = {key: verdict for key, verdict in self.verdicts.items() if verdict.stands(now, self._max_age)}
             self.verdicts = Map(kept)
         return bool(stale)
 
-    def unanswered(self, decision: Reserve | Finish, now: datetime) -> list[Volume]:
+    def unprobed(self, decision: Reserve | Finish, now: datetime) -> list[Volume]:
         """Return the chosen volumes without a recent verdict."""
         chosen = (placement.volume for placement in decision.placements)
         return [volume for volume in chosen if volume.driver and not self._fresh(volume, now)]
@@ -97,7 +97,7 @@ class HealthGate:
         verdict = self.verdicts.get((volume.driver, volume.handle))
         return verdict is not None and verdict.stands(now, self._max_age)
 
-    async def _ask(self, volume: Volume) -> None:
+    async def _probe(self, volume: Volume) -> None:
         verdict = await self._source.verdict(volume.driver, volume.handle, self._max_age)
         self.verdicts = self.verdicts.set((volume.driver, volume.handle), verdict)
 
@@ -172,7 +172,7 @@ async def side_by_side(work: Callable[[S], Awaitable[T]], subjects: Iterable[S])
     return [result for result in results if not isinstance(result, BaseException)]
 
 
-LONGEST_QUESTION: Final = 1.0
+LONGEST_PROBE: Final = 1.0
 """Seconds that a probe may take while a turn is held; longer ones are awaited outside, where they delay no other
 pod.
 """
@@ -191,7 +191,7 @@ class LastLook:
 
     async def refreshed(self, decision: Reserve) -> Reserve:
         """Return the decision with its present claims. Raises OutdatedDecision if it has to be made again."""
-        await self.ask(decision)
+        await self.probe(decision)
         if decision.mode is Mode.ANNOTATE:
             self._require_same(decision.pod, self._live.snapshot().pods.get(decision.pod.key))
             return decision
@@ -205,13 +205,13 @@ class LastLook:
         pairs = zip(claims, decision.placements, strict=True)
         return replace(decision, placements=tuple(Placement(claim, planned.volume) for claim, planned in pairs))
 
-    async def ask(self, decision: Reserve | Finish) -> None:
+    async def probe(self, decision: Reserve | Finish) -> None:
         """Obtain a recent verdict on each volume. Raises OutdatedDecision if a driver is slow."""
         now = self._clock.now()
-        if not self._gate.unanswered(decision, now):
+        if not self._gate.unprobed(decision, now):
             return
         try:
-            await within(self._clock, LONGEST_QUESTION, self._gate.ask(decision, now))
+            await within(self._clock, LONGEST_PROBE, self._gate.probe(decision, now))
         except TimeoutError:
             raise OutdatedDecision("the driver of a chosen volume is slow to answer") from None
 

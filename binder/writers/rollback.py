@@ -109,11 +109,11 @@ class Rollback:
         return True
 
     def _report(self, release: Release) -> None:
-        told = release.volume or release.claim
+        subject = release.volume or release.claim
         # A clock that was set back must not produce negative times.
         until = release.until or self._clock.now()
         held = None if release.since is None else max(0.0, (until - release.since).total_seconds())
-        self._metrics.released((told.storage_class if told else None) or "", release.cause, held)
+        self._metrics.released((subject.storage_class if subject else None) or "", release.cause, held)
         logger.info(
             "Released reservation",
             extra={

@@ -211,7 +211,7 @@ class Controller:
         state = ClusterState(
             snapshot=self._store.snapshot() if term is not None and self._sees_cluster else None,
             health=self._drivers.state,
-            told=term.told() if term is not None else {},
+            reasons=term.reasons() if term is not None else {},
             quarantine=term.quarantine() if term is not None else {},
             annotations=self._settings.binding.annotations,
             synced=self._cache.synced_kinds(),

@@ -101,7 +101,7 @@ class Term:
         """Return for each class how many volumes are in quarantine, and how many are kept out by its cap only."""
         return {} if self.reconciler is None else self.health_controller.counts()
 
-    def told(self) -> Mapping[str, Reason]:
+    def reasons(self) -> Mapping[str, Reason]:
         """Return for each unbound claim the result of the last attempt for its pod."""
         return {} if self.reconciler is None else {claim.key: reason for claim, reason in self.reconciler.pending()}
 
@@ -150,7 +150,7 @@ def compose(  # noqa: PLR0913 - all that a term needs of its process, by name
         planner=Planner(store, gate, clock, planning, aside),
         gate=gate,
         actor=Actor(last_look, applier, completer, rollback, locks, turns),
-        pod_gate=SchedulingGate(live, annotations, announcer, turns=turns),
+        scheduling_gate=SchedulingGate(live, annotations, announcer, turns=turns),
         announcer=announcer,
         wakeups=wakeups,
         queue=pods,

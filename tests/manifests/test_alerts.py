@@ -98,7 +98,7 @@ async def exported() -> dict[str, list[dict[str, str]]]:
     state = ClusterState(
         snapshot=snapshot_of([storage_class("fast"), *claims, *volumes]),
         health=known_volumes().state,
-        told={f"default/told-{reason.lower()}": Reason(reason) for reason in waits},
+        reasons={f"default/told-{reason.lower()}": Reason(reason) for reason in waits},
         endpoints_up={"d": True},
         synced={"pods": True},
         queues={"pods": (1.0, 1.0)},

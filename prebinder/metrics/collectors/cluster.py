@@ -27,7 +27,7 @@ class ClusterState:
     snapshot: Snapshot | None = None
     """None while another replica leads."""
     health: KnownHealth = field(default=lambda _driver, _handle: None)
-    told: Mapping[str, Reason] = field(default_factory=dict)
+    reasons: Mapping[str, Reason] = field(default_factory=dict)
     """Claim -> the result of the last attempt for its pod."""
     quarantine: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     """Class -> volumes in quarantine, volumes kept out by its cap only."""
@@ -56,7 +56,7 @@ class StateCollector(Collector):
         yield _endpoints(state.endpoints_up)
         yield from _queues(state.queues)
         if state.snapshot is not None:
-            yield from pending_gauges(state.snapshot, state.told, state.annotations, self.now)
+            yield from pending_gauges(state.snapshot, state.reasons, state.annotations, self.now)
             yield from available_gauges(state.snapshot, state.annotations, self.now)
             yield from gated_gauges(state.snapshot, state.annotations, self.now)
             yield _reservations(state.snapshot, state.annotations)

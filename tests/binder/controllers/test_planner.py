@@ -90,7 +90,7 @@ async def test_a_decision_stands_while_the_pod_its_promise_and_its_volumes_do(de
     first, second = (decision for decision in decisions.values() if isinstance(decision, Reserve))
     assert desk.planner.stands(first)
     desk.doctor.states[first.placements[0].volume.handle] = HealthState.DATA_LOSS
-    assert await desk.gate.ask(first, desk.clock.now())
+    assert await desk.gate.probe(first, desk.clock.now())
     assert not desk.planner.stands(first)
     assert desk.planner.stands(second)
     desk.planner.withdrawn(second)

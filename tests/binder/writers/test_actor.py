@@ -215,7 +215,7 @@ async def test_a_volume_that_was_released_unseen_does_not_count_as_held() -> Non
     seen = process.store.snapshot()
     placement = Placement(seen.claims["default/data"], seen.volumes["pv-1"])
     decision = Reserve(seen.pods["default/web"], Mode.ANNOTATE, "a", "node-a1", (), (placement,))
-    await process.reconciler.gate.ask(decision, world.clock.now())
+    await process.reconciler.gate.probe(decision, world.clock.now())
     world.server.lagging = True
     world.server.change("persistentvolumes", "pv-1", lambda volume: volume["metadata"]["annotations"].clear())
     outcome = await process.reconciler.actor.act(decision)
@@ -232,7 +232,7 @@ async def test_a_volume_planned_in_place_of_an_unhealthy_one_stays() -> None:
     seen = process.store.snapshot()
     placement = Placement(seen.claims["default/data"], seen.volumes["pv-2"])
     decision = Reserve(seen.pods["default/web"], Mode.ANNOTATE, "a", "node-a1", (), (placement,))
-    await process.reconciler.gate.ask(decision, world.clock.now())
+    await process.reconciler.gate.probe(decision, world.clock.now())
     assert isinstance(await process.reconciler.actor.act(decision), Applied)
     assert world.reserved("data") == "pv-2"
     assert world.annotations("persistentvolumes", "pv-1") == {}

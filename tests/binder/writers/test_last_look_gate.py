@@ -22,16 +22,16 @@ async def test_a_fresh_verdict_is_not_asked_for_again() -> None:
     doctor = Doctor(clock)
     gate = HealthGate(doctor, timedelta(seconds=30))
     chosen = decision("csi", "csi")
-    assert await gate.ask(chosen, clock.now())
-    assert not await gate.ask(chosen, clock.now() + timedelta(seconds=30))
-    assert await gate.ask(chosen, clock.now() + timedelta(seconds=31))
+    assert await gate.probe(chosen, clock.now())
+    assert not await gate.probe(chosen, clock.now() + timedelta(seconds=30))
+    assert await gate.probe(chosen, clock.now() + timedelta(seconds=31))
     assert doctor.probed == ["handle-pv-0", "handle-pv-1"] * 2
     assert set(gate.verdicts) == {("disk.csi.example", "handle-pv-0"), ("disk.csi.example", "handle-pv-1")}
 
 
 async def test_volumes_without_a_driver_need_no_verdict() -> None:
     doctor = Doctor(FakeClock())
-    assert not await HealthGate(doctor, timedelta(seconds=30)).ask(decision("local", "nfs"), FakeClock().now())
+    assert not await HealthGate(doctor, timedelta(seconds=30)).probe(decision("local", "nfs"), FakeClock().now())
     assert doctor.probed == []
 
 
@@ -40,10 +40,10 @@ async def test_news_about_a_volume_outdate_its_verdict() -> None:
     doctor = Doctor(clock)
     gate = HealthGate(doctor, timedelta(seconds=30))
     chosen = decision("csi", "csi")
-    await gate.ask(chosen, clock.now())
+    await gate.probe(chosen, clock.now())
     gate.outdated("disk.csi.example", "handle-pv-1")
     gate.outdated("disk.csi.example", "never-asked")
-    assert await gate.ask(chosen, clock.now())
+    assert await gate.probe(chosen, clock.now())
     assert doctor.probed == ["handle-pv-0", "handle-pv-1", "handle-pv-1"]
 
 
@@ -52,8 +52,8 @@ async def test_a_clock_that_is_set_back_outdates_verdicts() -> None:
     doctor = Doctor(clock)
     gate = HealthGate(doctor, timedelta(seconds=30))
     chosen = decision("csi")
-    await gate.ask(chosen, clock.now())
-    assert not await gate.ask(chosen, clock.now() - timedelta(seconds=1)), "a plan that began before the answer"
+    await gate.probe(chosen, clock.now())
+    assert not await gate.probe(chosen, clock.now() - timedelta(seconds=1)), "a plan that began before the answer"
     clock.set_time(-3600)
-    assert await gate.ask(chosen, clock.now())
-    assert not await gate.ask(chosen, clock.now())
+    assert await gate.probe(chosen, clock.now())
+    assert not await gate.probe(chosen, clock.now())

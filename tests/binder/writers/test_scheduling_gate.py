@@ -300,7 +300,7 @@ async def test_claims_are_noted_for_pods_that_carry_our_gate_only() -> None:
     world = World(Mode.PREBIND)
     world.put(volume_object("pv-1"), claim_object("data"), gated(FOREIGN, GATE))
     async with world.process() as process:
-        pod_gate, pod = process.reconciler.pod_gate, process.store.snapshot().pods["default/web"]
-        assert set(pod_gate.known_claims(pod)) == {"default/data"}
+        scheduling_gate, pod = process.reconciler.scheduling_gate, process.store.snapshot().pods["default/web"]
+        assert set(scheduling_gate.known_claims(pod)) == {"default/data"}
         for others in ((), (FOREIGN["name"],)):
-            assert pod_gate.known_claims(replace(pod, scheduling_gates=others)) == {}
+            assert scheduling_gate.known_claims(replace(pod, scheduling_gates=others)) == {}

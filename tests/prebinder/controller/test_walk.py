@@ -160,7 +160,7 @@ async def test_a_queued_pod_is_planned_and_written_for(mode: Mode, stack: Stack)
     connection, writes = Connection(world.server), list[Stack]()
     connection.on_write = lambda _: writes.append(modules_on(sys._getframe()))
     term = term_of(world, store, connection)
-    with stacks_at(Planner.decide, Placing.in_topology, HealthGate.ask) as stacks:
+    with stacks_at(Planner.decide, Placing.in_topology, HealthGate.probe) as stacks:
         running = asyncio.create_task(term.run())
         await world.clock.advance(1)
         running.cancel()
@@ -176,6 +176,6 @@ async def test_a_chosen_volume_is_probed(tmp_path: Path) -> None:
     async with ScriptedDriver(tmp_path / "s.sock") as driver:
         drivers = Drivers([Endpoint(NAME, str(driver.socket))], clock, Recorder())
         with stacks_at(Drivers.verdict, DriverProbe.probe) as stacks:
-            assert await HealthGate(drivers, timedelta(minutes=1)).ask(decision, clock.now())
+            assert await HealthGate(drivers, timedelta(minutes=1)).probe(decision, clock.now())
         await drivers.close()
     assert stacks == set(PROBE)

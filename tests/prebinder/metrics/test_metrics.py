@@ -191,7 +191,7 @@ STATE = ClusterState(
         ]
     ),
     health=records("d", "1").state,
-    told={"default/refused": Reason.NO_JOINT_ASSIGNMENT},
+    reasons={"default/refused": Reason.NO_JOINT_ASSIGNMENT},
     endpoints_up={"d": True},
     synced={"pods": False},
     queues={"pods": (3.0, 2.0)},

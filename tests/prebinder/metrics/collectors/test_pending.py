@@ -25,7 +25,7 @@ async def test_namespaces_are_counted_and_not_named() -> None:
     claims = [claim("data", namespace=f"tenant-{number}") for number in range(3)]
     more = claim("more", namespace="tenant-0")
     reasons = dict.fromkeys((claim.key for claim in [*claims, more]), Reason.NO_VOLUME_FITS)
-    seen = await lines(ClusterState(snapshot_of([storage_class("fast"), *claims, more]), told=reasons))
+    seen = await lines(ClusterState(snapshot_of([storage_class("fast"), *claims, more]), reasons=reasons))
     labels = 'reason="StaticOnlyNoMatch",storage_class="fast"'
     assert f"pvc_prebinder_pending_namespaces{{{labels}}} 3.0" in seen
     assert f'pvc_prebinder_pending_claims{{{labels},zone=""}} 4.0' in seen
@@ -49,7 +49,9 @@ async def test_a_pending_claim_has_the_zone_in_which_alone_it_can_be_bound() -> 
         claim("astray"),
     ]
     reasons = {"default/astray": Reason.POD_ENDED}
-    seen = [line for line in await lines(ClusterState(snapshot_of(objects), told=reasons)) if "pending_claims{" in line]
+    seen = [
+        line for line in await lines(ClusterState(snapshot_of(objects), reasons=reasons)) if "pending_claims{" in line
+    ]
     assert sorted(seen) == [
         'pvc_prebinder_pending_claims{reason="Progressing",storage_class="fast",zone=""} 1.0',
         'pvc_prebinder_pending_claims{reason="Progressing",storage_class="fast",zone="other"} 1.0',

@@ -11,9 +11,10 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Final, Generic, TypeVar
 
+from kube.decoding.decode_parts import OWN_PREFIX
 from kube.objects.model import Claim, Pairs, Pod, Volume, value_of
 
-DEFAULT_PREFIX: Final = "scheduler.cloud.example/"
+DEFAULT_PREFIX: Final = OWN_PREFIX
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from scheduler.framework.plugin import Counts, Eviction, Filter, NodeRule, Tally
 from scheduler.framework.profile import Profile
 from scheduler.preemption.budgets import Budgets
 from scheduler.state.cluster import ClusterView, Move
-from scheduler.state.node_info import NodeInfo, node_state, state_with_pod
+from scheduler.state.node_info import NodeInfo, node_info, state_with_pod
 from scheduler.volumes.volumes import PodInfo
 
 
@@ -84,7 +84,7 @@ class Trial:
     def without(self, gone: Sequence[Pod]) -> "Trial":
         state, keys = self.state, {pod.key for pod in gone}
         left = [pod for pod in state.pods if pod.key not in keys]
-        after = node_state(state.number, state.node, left, self.question.cluster.storage.snapshot)
+        after = node_info(state.number, state.node, left, self.question.cluster.storage.snapshot)
         counts = self.counts
         for pod in gone if counts else ():
             counts = self._moved(counts, pod, sub)

@@ -14,7 +14,7 @@ from kube.pod_topology.node_index import NodeIndex
 from kube.pod_topology.pod_groups import PodGroups
 from kube.store.snapshot import Snapshot
 from scheduler.state.attach_limits import attach_use_by
-from scheduler.state.node_info import NodeInfo, node_state, state_with_news, state_with_pod, state_without_pod
+from scheduler.state.node_info import NodeInfo, node_info, state_with_news, state_with_pod, state_without_pod
 
 Place = tuple[Pod, str]
 """A pod and the name of the node it is on."""
@@ -89,7 +89,7 @@ class ClusterView:
         before = self.node(node.name)
         if before is None:
             return self._with_new(node)
-        state = node_state(before.number, node, before.pods, self.storage.snapshot)
+        state = node_info(before.number, node, before.pods, self.storage.snapshot)
         index = self.index if _alike(before.node, node) else self.index.with_node(state.number, before.node, node)
         return replace(self, nodes=self._replaced(state), index=index)
 
@@ -135,7 +135,7 @@ class ClusterView:
         number = len(self.nodes)
         return replace(
             self,
-            nodes=(*self.nodes, node_state(number, node, (), self.storage.snapshot)),
+            nodes=(*self.nodes, node_info(number, node, (), self.storage.snapshot)),
             numbers={**self.numbers, node.name: number},
             index=self.index.with_node(number, None, node),
         )
@@ -151,7 +151,7 @@ def view_of(storage: View, now: datetime, namespaces: Mapping[str, Pairs] | None
     snapshot = storage.snapshot
     pods = {name: [snapshot.pods[key] for key in keys] for name, keys in snapshot.pods_by_node.items()}
     nodes = [node for _, node in sorted(snapshot.nodes.items())]
-    states = tuple(node_state(number, node, pods.get(node.name, ()), snapshot) for number, node in enumerate(nodes))
+    states = tuple(node_info(number, node, pods.get(node.name, ()), snapshot) for number, node in enumerate(nodes))
     users: dict[str, dict[str, str]] = {}
     for state in states:
         for pod in state.pods:

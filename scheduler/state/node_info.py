@@ -49,7 +49,7 @@ class NodeInfo(Struct, frozen=True, gc=False):
         return self.node.name
 
 
-def node_state(number: int, node: Node, pods: Iterable[Pod], snapshot: Snapshot) -> NodeInfo:
+def node_info(number: int, node: Node, pods: Iterable[Pod], snapshot: Snapshot) -> NodeInfo:
     """Return the state of a node with these pods on it; finished ones are omitted."""
     staying = tuple(pod for pod in pods if not pod.finished)
     counted = [scored_requests(pod) for pod in staying]
@@ -104,7 +104,7 @@ def state_without_pod(state: NodeInfo, pod: Pod, snapshot: Snapshot) -> NodeInfo
         return None
     left = tuple(placed for placed in state.pods if placed is not there)
     if there.claims or host_ports(there):
-        return node_state(state.number, state.node, left, snapshot)
+        return node_info(state.number, state.node, left, snapshot)
     free = dict(state.free)
     free[PODS] += NANO
     for name, wanted in there.requests:

@@ -39,7 +39,7 @@ class Family:
     size: int
 
 
-def own_choice(
+def health_aware_choice(
     claims: PodClaims,
     families: Iterable[Family],
     reserved: Mapping[str, ClaimReservation],

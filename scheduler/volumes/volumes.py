@@ -15,7 +15,7 @@ from kube.objects.model import SELECTED_NODE, Claim, Node, NodeSelector, Pod, Vo
 from kube.rules.selectors import NAME_FIELD, label_keys
 from kube.rules.topology import ZONE_LABELS, LabelKeys, kind_of_node
 from scheduler.state.node_info import NodeInfo
-from scheduler.volumes.health_aware_choice import families_of, is_short_of_volumes, own_choice
+from scheduler.volumes.health_aware_choice import families_of, health_aware_choice, is_short_of_volumes
 from scheduler.volumes.volume_binding import PodClaims, VolumeChoice, choose_volumes, claims_of
 
 
@@ -106,7 +106,7 @@ def _choices(
         alike = (node.cut_off, kind_of_node(node.labels, keys, node.name))
         volumes = known.get(alike)
         if volumes is None:
-            own = own_choice(claims, families, reserved, node.node, storage, usable)
+            own = health_aware_choice(claims, families, reserved, node.node, storage, usable)
             volumes = known[alike] = NodeVolumes(own, partial(upstream, node.node, own))
         by_name[node.node.name] = volumes
         return volumes

@@ -11,7 +11,7 @@ from prebinder.metrics.collectors.scheduler import SchedulerState
 from prebinder.metrics.instruments import SchedulerInstruments
 from scheduler.standalone.attempt_report import SchedulingTimes
 from scheduler.standalone.config_watch import ReloadOutcome
-from scheduler.state.node_info import NodeInfo, node_state
+from scheduler.state.node_info import NodeInfo, node_info
 from tests.builders import EPOCH, node, pod
 from tests.fake_clock import FakeClock
 
@@ -43,7 +43,7 @@ async def exported(metrics: SchedulerInstruments, state: SchedulerState | None =
 def full(name: str, zone: str, cpu: str) -> NodeInfo:
     """Return a node of 4 cores on which a pod requests so much."""
     there = pod(f"on-{name}", node=name, requests={"cpu": cpu})
-    return node_state(0, node(name, zone=zone, allocatable={"cpu": "4"}), [there], snapshot_of([]))
+    return node_info(0, node(name, zone=zone, allocatable={"cpu": "4"}), [there], snapshot_of([]))
 
 
 @pytest.mark.parametrize(("error", "result"), [(False, "unschedulable"), (True, "error")])

@@ -127,9 +127,9 @@ class DriverProbe:
     async def _walk(self) -> Listed:
         negotiation = await self.session.negotiated()
         if negotiation.listing is HealthProtocol.HEALTH_BY_LIST:
-            ill = await whole_list(self._page_of_health)
+            unhealthy = await whole_list(self._page_of_health)
             return _by_handle(
-                (entry.volume_id, interpret.health(self.witness(), entry.volume_id, entry)) for entry in ill
+                (entry.volume_id, interpret.health(self.witness(), entry.volume_id, entry)) for entry in unhealthy
             )
         entries = await whole_list(self._page_of_volumes)
         return _by_handle(

@@ -71,7 +71,7 @@ class Planner:
         self._index = VolumeIndex()
         self._indexed: Map[str, Volume] = Map()
         self.ledger = Ledger()
-        self._asked: dict[str, Answer] = {}
+        self._requests: dict[str, Answer] = {}
         self._passes: asyncio.Task[None] | None = None
 
     async def prepare(self) -> None:
@@ -105,11 +105,11 @@ class Planner:
 
     async def decide(self, pod_key: str) -> Decision | None:
         """Return the decision of the next pass; None if there is no such pod. Its volumes are reserved from then on."""
-        answer = self._asked.get(pod_key)
+        answer = self._requests.get(pod_key)
         if answer is None:
-            answer = self._asked[pod_key] = asyncio.get_running_loop().create_future()
+            answer = self._requests[pod_key] = asyncio.get_running_loop().create_future()
         if self._passes is None:
-            self._passes = asyncio.create_task(self._plan_until_nobody_asks())
+            self._passes = asyncio.create_task(self._plan_requests())
         return await asyncio.shield(answer)
 
     def written(self, volumes: Iterable[Volume]) -> None:
@@ -141,9 +141,9 @@ class Planner:
         """The pod is gone: what was reserved for it and never written is released."""
         self.ledger = self.ledger.without(*self._unwritten(pod_key))
 
-    async def _plan_until_nobody_asks(self) -> None:
+    async def _plan_requests(self) -> None:
         try:
-            while self._asked:
+            while self._requests:
                 await self._gather()
                 await self._pass(self._next_to_answer())
         finally:
@@ -152,8 +152,8 @@ class Planner:
     async def _gather(self) -> None:
         started = self._clock.monotonic()
         waiting, window = 0, SHORTEST
-        while len(self._asked) > waiting and self._clock.monotonic() - started < LONGEST:
-            waiting = len(self._asked)
+        while len(self._requests) > waiting and self._clock.monotonic() - started < LONGEST:
+            waiting = len(self._requests)
             await self._clock.sleep(window)
             window = min(2 * window, QUIET)
 
@@ -161,34 +161,34 @@ class Planner:
         """Take the pods that have waited longest, as many as a pass may have."""
         pods, claims = self._store.snapshot().pods, 0
         taken: dict[str, Answer] = {}
-        for key, answer in self._asked.items():
+        for key, answer in self._requests.items():
             pod = pods.get(key)
             claims += len(pod.claims) if pod is not None else 0
             if taken and claims > MOST_CLAIMS_OF_A_PASS:
                 break
             taken[key] = answer
         for key in taken:
-            del self._asked[key]
+            del self._requests[key]
         return taken
 
-    async def _pass(self, asked: Mapping[str, Answer]) -> None:
+    async def _pass(self, requests: Mapping[str, Answer]) -> None:
         snapshot, now = self._store.snapshot(), self._clock.now()
-        pods = [snapshot.pods[key] for key in asked if key in snapshot.pods]
+        pods = [snapshot.pods[key] for key in requests if key in snapshot.pods]
         for pod in pods:
             self.ledger = self.ledger.without(*self._unwritten(pod.key))
         try:
             decided = await self._aside(partial(_decided, self._view(), pods, now, self._groupings))
-            await self._answer(asked, decided, now)
+            await self._answer(requests, decided, now)
         finally:
-            for answer in asked.values():
+            for answer in requests.values():
                 _tell(answer, None)
 
     async def _answer(
-        self, asked: Mapping[str, Answer], decided: Mapping[str, Decision | Exception], now: datetime
+        self, requests: Mapping[str, Answer], decided: Mapping[str, Decision | Exception], now: datetime
     ) -> None:
         """Record the reservations and return the decisions, a few at a time: all at once would block the event loop."""
         noted = 0
-        for key, answer in asked.items():
+        for key, answer in requests.items():
             decision = decided.get(key)
             if decision is None or isinstance(decision, Exception):
                 _tell(answer, decision)

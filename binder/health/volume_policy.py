@@ -27,8 +27,8 @@ def refuse_health(view: View, volume: Volume, now: datetime) -> Rejection | None
     others = reported(volume, view.snapshot, view.node_storage, settings.annotations, settings.gated_drivers, now)
     verdict = view.verdicts.get((volume.driver, volume.handle))
     if verdict is None or not verdict.stands(now, settings.health_max_age):
-        ill = combined_finding(others) if any(finding.unhealthy for finding in others) else None
-        return None if ill is None else _unhealthy(volume, ill)
+        worst = combined_finding(others) if any(finding.unhealthy for finding in others) else None
+        return None if worst is None else _unhealthy(volume, worst)
     if others:
         verdict = combined(verdict, others)
     if verdict.unhealthy:

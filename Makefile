@@ -50,7 +50,7 @@ e2e: install ## Run the stories on a real node (Linux, root): make e2e BASE=debi
 
 # The stories that depend most on the behaviour of Kubernetes itself
 SKEW := modes complete committed_pods interference match_as_scheduler rules_as_scheduler bind_volumes extender \
-	quarantine kubernetes_1_37
+	quarantine gate_policy scheduler why kubernetes_1_37
 
 skew: install ## Run the core stories on another version of Kubernetes: make skew KUBERNETES=1.36
 	@[ -n "$(KUBERNETES)" ] || { echo "Name a version: make skew KUBERNETES=1.36" >&2; exit 1; }

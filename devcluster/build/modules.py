@@ -13,7 +13,7 @@ from typing import Final, Self
 
 from devcluster.errors import ClusterError
 
-DEFAULT_KUBERNETES: Final = "1.36"
+DEFAULT_KUBERNETES: Final = "1.37"
 KUBERNETES_VARIABLE: Final = "PVC_PREBINDER_KUBERNETES"
 
 _SOURCES: Final = Path(__file__).parents[1] / "go"

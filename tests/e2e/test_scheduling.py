@@ -20,7 +20,7 @@ from tests.scenarios.environment.world import World
 from tests.scenarios.processes.controller import SYSTEM
 
 SERVER: Final = "pvc-prebinder-extender.pvc-prebinder-system.svc"
-IMAGE: Final = "registry.k8s.io/kube-scheduler:v1.36.3"
+IMAGE: Final = "registry.k8s.io/kube-scheduler:v1.37.1"
 EXTENDED: Final = "extended-scheduler"
 IN_CLUSTER: Final = "https://10.0.0.1:443"
 

@@ -3,14 +3,20 @@
 from collections.abc import AsyncIterator
 from itertools import count
 
+import pytest
 import pytest_asyncio
 
+from devcluster.build.modules import chosen_kubernetes, minor_version
 from devcluster.cluster import DevCluster
 from tests.scenarios.environment.admin import Document
 from tests.scenarios.environment.documents import PREFIX, claim_spec, pod, pod_spec, stateful_set
 from tests.scenarios.environment.waiting import eventually
 from tests.scenarios.environment.world import World
 from tests.scenarios.processes.controller import MANIFESTS
+
+pytestmark = pytest.mark.skipif(
+    minor_version(chosen_kubernetes()) < (1, 36), reason=f"Kubernetes {chosen_kubernetes()} serves no such policies"
+)
 
 POLICY = MANIFESTS / "components" / "gate-policy" / "policy.yaml"
 GATE = f"{PREFIX}volumes"

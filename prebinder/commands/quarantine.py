@@ -20,7 +20,7 @@ from prebinder.command_line.command import Command, Verbs
 from prebinder.command_line.parameters import OneOf
 from prebinder.config.settings import LoggingSettings, LogLevel
 from prebinder.errors import CommandError, ExitCode, UsageError
-from prebinder.reports.match_report import console_for
+from prebinder.reports.match_report import console_for, print_unbroken
 from prebinder.reports.volume_access import ClusterAccess, access_flags, cluster_api, read_volumes, table_of
 from prebinder.runtime.logs import configure
 
@@ -84,7 +84,10 @@ async def _list(access: ClusterAccess, output: str) -> int:
         return ExitCode.FINE
     rows = [tuple(_document(volume, annotations).values()) for volume in inside]
     table = table_of(("VOLUME", "CLASS", "REASON", "SINCE"), rows)
-    console_for().print(table if rows else "No volume is in quarantine.")
+    if rows:
+        print_unbroken(table, console_for())
+    else:
+        console_for().print("No volume is in quarantine.")
     return ExitCode.FINE
 
 

@@ -27,7 +27,7 @@ from kube.store.snapshot import Snapshot
 from kube.store.store import Store
 from prebinder.metrics.unobserved import Unobserved
 from prebinder.reports.health_rows import HEADERS, WIDE_HEADERS, HealthRow, health_row
-from prebinder.reports.match_report import console_for
+from prebinder.reports.match_report import console_for, print_unbroken
 from prebinder.reports.sweep_reports import BETWEEN_READINGS, LatestSweeps
 from prebinder.reports.volume_access import table_of
 from prebinder.runtime.signals import stop_requested
@@ -120,7 +120,10 @@ class Printer:
         table = table_of(WIDE_HEADERS if wide else HEADERS, (row.cells(wide=wide) for row in rows))
         table.show_header = not self._headed
         self._headed = self._headed or bool(rows)
-        console_for().print(table if rows else "There are no PersistentVolumes.")
+        if rows:
+            print_unbroken(table, console_for())
+        else:
+            console_for().print("There are no PersistentVolumes.")
         sys.stdout.flush()
 
 

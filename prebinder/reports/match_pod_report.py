@@ -11,7 +11,7 @@ from rich.text import Text
 
 from binder.matching.rejection import Reason, Rejection
 from prebinder.reports.match_pods import NodeAnswer, PodAnswer
-from prebinder.reports.match_report import plain_table
+from prebinder.reports.match_report import plain_table, print_unbroken
 
 _MOST_VOLUMES_NAMED = 3
 
@@ -58,13 +58,13 @@ def print_pods(answers: Sequence[PodAnswer], console: Console) -> None:
         fitting = [node for node in answer.nodes if node.fits]
         count = "not evaluated" if answer.rejection is not None else f"{len(fitting)} of {len(answer.nodes)}"
         overview.add_row(Text(answer.pod.key), count, *_example(answer, fitting))
-    console.print(overview)
+    print_unbroken(overview, console)
     for answer in answers:
         refused = list(_tallies(answer))
         if refused:
             console.print()
             console.print(Text(f"{answer.pod.key}: why nodes are rejected", style="bold"))
-            console.print(_refusals(refused))
+            print_unbroken(_refusals(refused), console)
 
 
 def _example(answer: PodAnswer, fitting: Sequence[NodeAnswer]) -> tuple[Text, Text]:

@@ -7,6 +7,7 @@ from typing import BinaryIO, Final
 
 import msgspec
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -19,6 +20,7 @@ from kube.objects.model import Node, Volume
 
 HEADER: Final = b'{"apiVersion":"pvc-prebinder/v1alpha1","kind":"MatchReport","claims":['
 
+_WIDEST: Final = 1 << 16
 _PLAIN_WIDTH: Final = 160
 """Columns if the output is not a terminal, where the width of the reader's window is unknown."""
 
@@ -112,13 +114,25 @@ def print_table(matches: Sequence[Match], volumes: Sequence[Volume], console: Co
     if not matches:
         console.print("The input has no PersistentVolumeClaim. Add the output of: kubectl get pvc -A -o json")
         return
-    console.print(_answers(matches, volumes))
+    print_unbroken(_answers(matches, volumes), console)
     for match in matches:
         refused = tallies(match, volumes)
         if refused:
             console.print()
             console.print(_heading(match, sum(len(tally.volumes) for tally in refused)))
-            console.print(_refusals(match, refused))
+            print_unbroken(_refusals(match, refused), console)
+
+
+def print_unbroken(table: Table, console: Console) -> None:
+    """Print a table without breaking a word or a name: in a window too narrow for that, its lines are longer."""
+    for column in table.columns:
+        cells = (column.header, *column.cells)
+        words = (word for cell in cells for word in (cell.plain if isinstance(cell, Text) else str(cell)).split())
+        column.min_width = max(map(cell_len, words), default=1)
+    width = console.width
+    console.width = max(width, console.measure(table, options=console.options.update(width=_WIDEST)).minimum)
+    console.print(table, crop=False)
+    console.width = width
 
 
 def console_for() -> Console:

@@ -1,0 +1,31 @@
+"""Tables in a narrow window."""
+
+from io import StringIO
+
+from rich.console import Console
+from rich.text import Text
+
+from prebinder.reports.match_report import plain_table, print_unbroken
+
+CELLS = ("AccessModesMismatch", "pvc-0a1b2c3d-0a1b-4c5d-8e9f-000000000012", "web/data-of-a-long-name")
+PROSE = "no Available volume is accessible from this node, and none can be provisioned for web/data-of-a-long-name"
+
+
+def printed(width: int) -> str:
+    table = plain_table("REASON", "NEAREST", "CLAIM", "FOUND")
+    table.add_row(*map(Text, CELLS), Text(PROSE))
+    file = StringIO()
+    console = Console(file=file, width=width)
+    print_unbroken(table, console)
+    assert console.width == width
+    return file.getvalue()
+
+
+def test_no_word_is_broken_at_80_columns() -> None:
+    assert sorted(printed(80).replace("─", "").split()) == sorted(
+        [*"REASON NEAREST CLAIM FOUND".split(), *CELLS, *PROSE.split()]
+    )
+
+
+def test_prose_is_wrapped_where_there_is_room() -> None:
+    assert max(map(len, printed(130).splitlines())) <= 130

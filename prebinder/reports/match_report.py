@@ -125,10 +125,12 @@ def print_table(matches: Sequence[Match], volumes: Sequence[Volume], console: Co
 
 def print_unbroken(table: Table, console: Console) -> None:
     """Print a table without breaking a word or a name: in a window too narrow for that, its lines are longer."""
-    for column in table.columns:
+    last = len(table.columns) - 1
+    for place, column in enumerate(table.columns):
         cells = (column.header, *column.cells)
         words = (word for cell in cells for word in (cell.plain if isinstance(cell, Text) else str(cell)).split())
-        column.min_width = max(map(cell_len, words), default=1)
+        # rich adds the padding of both sides, and a table without edges has none outside.
+        column.min_width = max(map(cell_len, words), default=1) - (place == 0) - (place == last)
     width = console.width
     console.width = max(width, console.measure(table, options=console.options.update(width=_WIDEST)).minimum)
     console.print(table, crop=False)

@@ -148,6 +148,12 @@ def test_rooms_are_small() -> None:
     assert {room: size for room, size in sizes.items() if size > LARGEST_ROOM} == {}
 
 
+@pytest.mark.parametrize("module", modules("tests/scenarios"), ids=name_of)
+def test_what_stories_share_is_no_test_module(module: Path) -> None:
+    imports = [node for node in ast.walk(ast.parse(module.read_text())) if isinstance(node, ast.ImportFrom)]
+    assert [node.module for node in imports if re.match(r"tests\.scenarios\..*\btest_", node.module or "")] == []
+
+
 @pytest.mark.parametrize("module", modules(*PRODUCT, "soak"), ids=name_of)
 def test_modules_say_what_they_are(module: Path) -> None:
     assert ast.get_docstring(ast.parse(module.read_text()))

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from binder.reservation.contract import DEFAULT_PREFIX
-from tests.scenarios.operations.test_account_limits import policies
+from tests.scenarios.processes.controller import policies
 
 MANIFESTS = Path(__file__).parents[2] / "manifests"
 POLICIES = {

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Final
 
 from devcluster.cluster import DevCluster
 from devcluster.control_plane.components import Options
@@ -76,3 +77,23 @@ def unschedulable_message(pod: Document) -> str:
     return next(
         (str(condition["message"]) for condition in conditions if condition.get("reason") == "Unschedulable"), ""
     )
+
+
+_DUMPED: Final = {
+    "PersistentVolume": "v1",
+    "PersistentVolumeClaim": "v1",
+    "Pod": "v1",
+    "Node": "v1",
+    "StorageClass": "storage.k8s.io/v1",
+    "CSINode": "storage.k8s.io/v1",
+    "CSIDriver": "storage.k8s.io/v1",
+    "CSIStorageCapacity": "storage.k8s.io/v1",
+    "VolumeAttachment": "storage.k8s.io/v1",
+}
+
+
+async def dumped(admin: Admin) -> Document:
+    items: list[Document] = []
+    for kind, version in _DUMPED.items():
+        items += [{"apiVersion": version, "kind": kind, **item} for item in await admin.list(kind)]
+    return {"apiVersion": "v1", "kind": "List", "items": items}

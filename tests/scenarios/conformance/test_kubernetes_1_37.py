@@ -15,8 +15,8 @@ from tests.scenarios.environment.admin import Admin, Document
 from tests.scenarios.environment.documents import claim, claim_spec
 from tests.scenarios.environment.waiting import eventually
 from tests.scenarios.environment.world import World, lived_in
-from tests.scenarios.health.test_health_watch import printed_row, watching
 from tests.scenarios.processes.controller import Controller, apply_manifests, start_controller
+from tests.scenarios.processes.health_watch import printed_row, watching
 from tests.scenarios.processes.scheduler_in_process import running_scheduler
 
 pytestmark = pytest.mark.skipif(

@@ -21,26 +21,15 @@ from prebinder.reports.match_input import read_objects
 from prebinder.reports.match_pods import NodeAnswer, PodAnswer, pod_answers, waiting
 from scheduler.extender.extender import Extender
 from tests.scenarios.conformance.puzzles import SELECTED, puzzle
-from tests.scenarios.conformance.quiet_cluster import lay_out, quiet_cluster, unschedulable_message, untried
+from tests.scenarios.conformance.quiet_cluster import dumped, lay_out, quiet_cluster, unschedulable_message, untried
 from tests.scenarios.conformance.recording_extender import Recording, recording_scheduler
-from tests.scenarios.environment.admin import Admin, Document
+from tests.scenarios.environment.admin import Admin
 from tests.scenarios.environment.waiting import eventually
 
 SEED: Final = 20261121
 COUNT: Final = 300
 NAMESPACE: Final = "puzzles"
 ASKED: Final = "asked"
-_DUMPED: Final = {
-    "PersistentVolume": "v1",
-    "PersistentVolumeClaim": "v1",
-    "Pod": "v1",
-    "Node": "v1",
-    "StorageClass": "storage.k8s.io/v1",
-    "CSINode": "storage.k8s.io/v1",
-    "CSIDriver": "storage.k8s.io/v1",
-    "CSIStorageCapacity": "storage.k8s.io/v1",
-    "VolumeAttachment": "storage.k8s.io/v1",
-}
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -123,13 +112,6 @@ def without_bad_volumes(answers: dict[str, PodAnswer], recording: Recording, dum
     assert len(fewer) > 15, "too few bad volumes to show anything"
     assert sum(map(bool, fewer)) > 5, "too few pods with a choice"
     return left
-
-
-async def dumped(admin: Admin) -> Document:
-    items: list[Document] = []
-    for kind, version in _DUMPED.items():
-        items += [{"apiVersion": version, "kind": kind, **item} for item in await admin.list(kind)]
-    return {"apiVersion": "v1", "kind": "List", "items": items}
 
 
 async def verdicts(admin: Admin, names: Iterable[str]) -> dict[str, str]:

@@ -27,8 +27,7 @@ from scheduler.preemption.preemption import Preemption, Preemptor
 from scheduler.state.cluster import view_of
 from tests.builders import decoded
 from tests.scenarios.conformance.full_nodes import Crowd, crowd, priority_classes
-from tests.scenarios.conformance.quiet_cluster import unschedulable_message
-from tests.scenarios.conformance.test_match_as_scheduler import dumped
+from tests.scenarios.conformance.quiet_cluster import dumped, unschedulable_message
 from tests.scenarios.environment.admin import Admin, Document
 from tests.scenarios.environment.waiting import eventually
 

@@ -7,21 +7,17 @@ import pytest_asyncio
 
 from devcluster.cluster import DevCluster
 from tests.scenarios.environment import documents
+from tests.scenarios.environment.island import Island, open_island
 from tests.scenarios.environment.waiting import eventually
 from tests.scenarios.environment.world import World
-from tests.scenarios.processes.scheduler_in_process import running_scheduler
-from tests.scenarios.scheduler.test_preemption import Island
 
 THEIRS = "default-scheduler"
 
 
 @pytest_asyncio.fixture
 async def island(cluster: DevCluster, own_world: World) -> AsyncIterator[Island]:
-    async with running_scheduler(cluster.kubeconfig, own_world.namespace, own_world.prefix) as scheduler:
-        island = Island(own_world, scheduler)
-        await island.open()
+    async with open_island(cluster, own_world) as island:
         yield island
-        await island.close()
 
 
 async def create(

@@ -13,7 +13,7 @@ from tests.scenarios.environment.waiting import eventually
 from tests.scenarios.environment.world import World
 from tests.scenarios.processes.controller import SYSTEM, apply_manifests
 from tests.scenarios.processes.proxy import Call, Proxy
-from tests.scenarios.scheduler.test_scheduler_process import ACCOUNT, flags, is_leading, stopped
+from tests.scenarios.processes.scheduler_process import ACCOUNT, flags, is_leading, stopped
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")

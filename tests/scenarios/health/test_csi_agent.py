@@ -10,7 +10,7 @@ from tests.scenarios.environment.documents import claim_spec
 from tests.scenarios.environment.drivers import Directories, start_directories
 from tests.scenarios.environment.waiting import eventually
 from tests.scenarios.environment.world import World
-from tests.scenarios.health.test_quarantine import annotation, health, quarantined, volume_events, volumes
+from tests.scenarios.health.probed_volumes import annotation, health, quarantined, volume_events, volumes
 from tests.scenarios.processes.agent import agent_account, start_agent
 from tests.scenarios.processes.controller import Controller, start_controller
 from tests.scenarios.processes.proxy import Call, Fault, Proxy, writes_of

@@ -13,7 +13,7 @@ from tests import command_process
 from tests.scenarios.environment.drivers import Directories, endpoint_flag
 from tests.scenarios.environment.waiting import eventually
 from tests.scenarios.environment.world import World
-from tests.scenarios.health.test_quarantine import quarantined, volumes, watched
+from tests.scenarios.health.probed_volumes import quarantined, volumes, watched
 
 FINE, ERROR, PROBLEM_FOUND = 0, 1, 3
 

@@ -2,41 +2,16 @@
 
 import asyncio
 import json
-import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Any
 
 from kube.decoding.decode_health import ADDONS_PREFIX
 from tests.scenarios.environment.documents import claim, claim_spec
 from tests.scenarios.environment.waiting import eventually
 from tests.scenarios.environment.world import World
+from tests.scenarios.processes.health_watch import printed_row, watching
 
 PROBLEM_FOUND = 3
 ADDONS = ADDONS_PREFIX + "uid-of-n1"
 UNHEALTHY = json.dumps({"state": "unhealthy", "node": "n1", "lastChecked": "2026-01-01T00:00:00Z"})
-
-
-@asynccontextmanager
-async def watching(world: World, *volumes: str) -> AsyncIterator[asyncio.subprocess.Process]:
-    flags = [f"--kubeconfig={world.cluster.kubeconfig}", f"--annotation-prefix={world.prefix}"]
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "prebinder.cli", "health", "-w", "-o", "json", *volumes, *flags,
-        stdout=asyncio.subprocess.PIPE,
-    )  # fmt: skip
-    try:
-        yield process
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-
-
-async def printed_row(process: asyncio.subprocess.Process) -> tuple[str, str, str | None]:
-    assert process.stdout is not None
-    async with asyncio.timeout(30):
-        row: dict[str, Any] = json.loads(await process.stdout.readline())
-    return row["volume"], row["health"], row["source"]
 
 
 async def annotate(world: World, kind: str, name: str, namespace: str, **annotations: str | None) -> None:

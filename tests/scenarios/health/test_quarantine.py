@@ -2,8 +2,7 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import nullcontext
 from functools import partial
 
 import pytest
@@ -11,56 +10,17 @@ import pytest
 from devcluster.driver.health import VolumeFault
 from tests.scenarios.environment.admin import Document
 from tests.scenarios.environment.documents import IMMEDIATE, claim, claim_spec
-from tests.scenarios.environment.drivers import Directories, endpoint_flag, start_directories
+from tests.scenarios.environment.drivers import Directories, endpoint_flag
 from tests.scenarios.environment.waiting import eventually, never
 from tests.scenarios.environment.world import World
-from tests.scenarios.processes.controller import Controller, start_controller
+from tests.scenarios.health.probed_volumes import annotation, health, quarantined, volume_events, volumes, watched
 
 ROUNDS = 100
 AT_ONCE = 10
-SOON = "--health-sweep-interval=1s"
-
-
-@asynccontextmanager
-async def watched(world: World, *flags: str) -> AsyncIterator[tuple[Directories, Controller]]:
-    """A driver and a controller of the story's own, which looks at all its volumes every second."""
-    driver = await start_directories(world.cluster, f"{world.namespace}.csi.example")
-    controller = await start_controller(world, endpoint_flag(driver.driver), SOON, "--health-max-age=1s", *flags)
-    yield driver, controller
-    await controller.stop()
-    await driver.driver.stop()
-
-
-async def volumes(world: World, driver: Directories, disks: str, count: int) -> dict[str, str]:
-    """Create so many healthy volumes; return their names and handles."""
-    handles = {f"v{number:03}": driver.healthy("zone-a") for number in range(count)}
-    name = driver.driver.driver_name
-    made = (world.volume(word, disks, zone="zone-a", driver=name, handle=handle) for word, handle in handles.items())
-    await world.volumes(disks, *made)
-    return {world.name(word): handle for word, handle in handles.items()}
-
-
-def annotation(world: World, volume: Document, word: str) -> str | None:
-    value = volume["metadata"].get("annotations", {}).get(world.prefix + word)
-    return None if value is None else str(value)
-
-
-async def quarantined(world: World) -> set[str]:
-    return {name for name, volume in (await world.own_volumes()).items() if annotation(world, volume, "quarantine")}
-
-
-async def health(world: World) -> dict[str, str | None]:
-    return {name: annotation(world, volume, "health") for name, volume in (await world.own_volumes()).items()}
 
 
 async def claim_phases(world: World) -> dict[str, str]:
     return {name: claim["status"]["phase"] for name, claim in (await world.claims()).items()}
-
-
-async def volume_events(world: World, name: str) -> list[str]:
-    """The reasons of our Events about a volume, in the order they were told."""
-    events = [event for event in await world.admin.list("Event", "default") if event["regarding"]["name"] == name]
-    return [event["reason"] for event in sorted(events, key=lambda event: str(event["eventTime"]))]
 
 
 async def test_no_claim_gets_an_unhealthy_free_volume_until_it_is_well(own_world: World) -> None:

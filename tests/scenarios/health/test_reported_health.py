@@ -5,7 +5,7 @@ from functools import partial
 from tests.scenarios.environment.documents import claim_spec
 from tests.scenarios.environment.waiting import eventually
 from tests.scenarios.environment.world import World
-from tests.scenarios.health.test_quarantine import quarantined
+from tests.scenarios.health.probed_volumes import quarantined
 from tests.scenarios.processes.controller import start_controller
 from tests.scenarios.processes.why_command import Asker
 

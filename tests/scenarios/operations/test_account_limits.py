@@ -12,14 +12,14 @@ import yaml
 from devcluster.cluster import DevCluster
 from devcluster.driver.health import VolumeFault
 from soak.stage.rights import rendered
-from tests.scenarios.environment.admin import Admin, Document, Refused
+from tests.scenarios.environment.admin import Admin, Refused
 from tests.scenarios.environment.documents import PREFIX, claim_spec
 from tests.scenarios.environment.drivers import endpoint_flag, start_directories
 from tests.scenarios.environment.waiting import eventually
 from tests.scenarios.environment.world import World, lived_in
-from tests.scenarios.health.test_quarantine import health, quarantined, volumes
+from tests.scenarios.health.probed_volumes import health, quarantined, volumes
 from tests.scenarios.processes.agent import agent_account, start_agent
-from tests.scenarios.processes.controller import ACCOUNT, COMPONENTS, MANIFESTS, SYSTEM, start_controller
+from tests.scenarios.processes.controller import ACCOUNT, COMPONENTS, SYSTEM, policies, start_controller
 
 SCHEDULER: Final = "pvc-prebinder-scheduler"
 GATE: Final = f"{PREFIX}volumes"
@@ -28,13 +28,6 @@ REFERENCE: Final = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namesp
 Patch = Mapping[str, Any]
 _attempts: Final = count()
 """Every one of them would change something: what changes nothing breaks no limit."""
-
-
-def policies(component: str) -> list[Document]:
-    """What the component adds to everything else it is used with."""
-    files = sorted((MANIFESTS / "components" / component).glob("*.yaml"))
-    documents = [document for file in files for document in yaml.safe_load_all(file.read_text())]
-    return [document for document in documents if document["kind"].startswith("ValidatingAdmission")]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")

@@ -24,7 +24,7 @@ from tests.scenarios.environment.drivers import Directories, endpoint_flag, star
 from tests.scenarios.environment.scheduler_pods import pod as scheduled_pod
 from tests.scenarios.environment.waiting import eventually
 from tests.scenarios.environment.world import World
-from tests.scenarios.health.test_quarantine import volumes
+from tests.scenarios.health.probed_volumes import volumes
 from tests.scenarios.operations.prometheus import WINDOW, Prometheus, needs_prometheus
 from tests.scenarios.processes.controller import (
     ACCOUNT,
@@ -35,7 +35,7 @@ from tests.scenarios.processes.controller import (
     apply_manifests,
     start_controller,
 )
-from tests.scenarios.scheduler.test_scheduler_process import HEAD, LEASE, is_leading
+from tests.scenarios.processes.scheduler_process import HEAD, LEASE, is_leading
 
 pytestmark = [needs_prometheus, pytest.mark.timeout(900)]
 

@@ -15,7 +15,7 @@ from devcluster.control_plane.api import answers_ok
 from devcluster.processes.component import Component
 from devcluster.processes.ports import LOOPBACK, free_ports
 from soak.stage import rights
-from tests.scenarios.environment.admin import Admin
+from tests.scenarios.environment.admin import Admin, Document
 from tests.scenarios.environment.world import World
 
 MANIFESTS: Final = Path(__file__).parents[3] / "manifests"
@@ -131,3 +131,10 @@ async def lease_rights(admin: Admin, namespace: str) -> None:
 async def release_lease(world: World) -> None:
     """Do by hand what time does after a crash: the Lease of the dead is over, and the next may take it at once."""
     await world.admin.patch("Lease", ACCOUNT, {"spec": {"holderIdentity": ""}}, world.namespace)
+
+
+def policies(component: str) -> list[Document]:
+    """What the component adds to everything else it is used with."""
+    files = sorted((MANIFESTS / "components" / component).glob("*.yaml"))
+    documents = [document for file in files for document in yaml.safe_load_all(file.read_text())]
+    return [document for document in documents if document["kind"].startswith("ValidatingAdmission")]

@@ -12,7 +12,7 @@ from devcluster.cluster import DevCluster
 from devcluster.control_plane.components import Options
 from devcluster.control_plane.nodes import spread
 from tests.command_process import command
-from tests.controller_process import Process, running
+from tests.controller_process import running
 from tests.scenarios.environment import documents
 from tests.scenarios.environment.admin import Admin, Document
 from tests.scenarios.environment.documents import HOSTNAME, claim_spec
@@ -20,9 +20,7 @@ from tests.scenarios.environment.scheduler_pods import pod
 from tests.scenarios.environment.waiting import eventually
 from tests.scenarios.environment.world import World, lived_in
 from tests.scenarios.processes.controller import SYSTEM, apply_manifests
-
-ACCOUNT = LEASE = "pvc-prebinder-scheduler"
-HEAD = "apiVersion: config.pvc-prebinder/v1alpha1\nkind: SchedulerConfiguration\nprofiles:\n"
+from tests.scenarios.processes.scheduler_process import ACCOUNT, HEAD, LEASE, ended, flags, is_leading, leads, stopped
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -30,19 +28,6 @@ async def account(cluster: DevCluster) -> Path:
     """A kubeconfig with the rights that the component grants."""
     await apply_manifests(cluster, ["scheduler"])
     return await cluster.kubeconfig_for_service_account(SYSTEM, ACCOUNT)
-
-
-def flags(world: World) -> list[str]:
-    own = ["--name", world.namespace, "--annotation-prefix", world.prefix]
-    return [*own, "--lease-namespace", SYSTEM, "--lease-name", LEASE]
-
-
-async def leads(process: Process) -> bool:
-    return await process.measured(f'leader_election_master_status{{name="{LEASE}"}} 1.0')
-
-
-async def is_leading(process: Process) -> None:
-    await eventually(lambda: leads(process), bool, "it leads", 120)
 
 
 async def event_about(world: World, namespace: str, reason: str, about: str) -> Document:
@@ -53,20 +38,6 @@ async def event_about(world: World, namespace: str, reason: str, about: str) -> 
         lambda: world.admin.list("Event", namespace), is_recorded, f"an Event {reason} about {about}"
     )
     return next(event for event in events if (event["reason"], event["regarding"]["name"]) == (reason, about))
-
-
-async def stopped(process: Process) -> str:
-    """Stop it and return its log. It must end in order, and never have wanted what it may not do."""
-    log = await ended(process)
-    assert "Forbidden" not in log
-    return log
-
-
-async def ended(process: Process) -> str:
-    code, log = await process.stop()
-    assert code == 0, log
-    assert "Traceback" not in log
-    return log
 
 
 async def test_the_manifests_grant_all_that_scheduling_takes(

@@ -9,7 +9,7 @@ conditional.
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -23,10 +23,13 @@ from binder.health.node_storage import NodeStorage
 from binder.health.volume_policy import refuse_health
 from binder.matching.index import VolumeIndex
 from binder.model.decision import Decision, Finish, Placement, Reserve
+from binder.model.demand import Demand
 from binder.model.ledger import Hold, Ledger
 from binder.model.view import PlanSettings, View
 from binder.planning.commitment import decisive
 from binder.planning.plan import holds_of, plan
+from binder.planning.pod_demand import demand_of
+from binder.rebalance.integer_program import Solve
 from binder.writers.last_look import HealthGate
 from kube.clock import Clock
 from kube.objects.model import Claim, Pod, Volume
@@ -57,11 +60,24 @@ class Aside(Protocol):
         """Return what `work` returns, or raise what it raises."""
 
 
+Solving = Callable[[], AbstractContextManager[Solve]]
+"""A solver for the length of a pass (`binder.solver.solver_process`)."""
+
+
 class Planner:
     """Decides about pods. Keeps the index of Available volumes and the ledger in sync with the store."""
 
-    def __init__(self, store: Store, gate: HealthGate, clock: Clock, settings: PlanSettings, aside: Aside) -> None:
-        self._aside = aside
+    def __init__(
+        self,
+        store: Store,
+        gate: HealthGate,
+        clock: Clock,
+        settings: PlanSettings,
+        *,
+        aside: Aside,
+        solving: Solving,
+    ) -> None:
+        self._aside, self._solving = aside, solving
         self._groupings = Groupings()
         self._node_storage = NodeStorage()
         self._store = store
@@ -177,7 +193,8 @@ class Planner:
         for pod in pods:
             self.ledger = self.ledger.without(*self._unwritten(pod.key))
         try:
-            decided = await self._aside(partial(_decided, self._view(), pods, now, self._groupings))
+            work = partial(_decided, self._view(), pods, now, self._groupings, self._solving)
+            decided = await self._aside(work)
             await self._answer(requests, decided, now)
         finally:
             for answer in requests.values():
@@ -267,20 +284,42 @@ class Planner:
             self.ledger = self.ledger.settled(new.key)
 
 
-def _decided(view: View, pods: Sequence[Pod], now: datetime, groupings: Groupings) -> dict[str, Decision | Exception]:
-    """Plan all together; if that fails, plan each alone, so that one malformed pod does not affect the others."""
+def _decided(
+    view: View, pods: Sequence[Pod], now: datetime, groupings: Groupings, solving: Solving
+) -> dict[str, Decision | Exception]:
+    """Plan all together; if that fails, plan each alone, the most urgent first, so that one malformed pod does not
+    affect the others.
+    """
     try:
-        return {decision.pod.key: decision for decision in plan(view, pods, now, groupings)}
+        with solving() as solve:
+            return {decision.pod.key: decision for decision in plan(view, pods, now, groupings, solve)}
     except Exception as error:
         if len(pods) == 1:
             return {pods[0].key: error}
     decided: dict[str, Decision | Exception] = {}
-    for pod in pods:
-        alone = _decided(view, [pod], now, groupings)[pod.key]
+    for pod in _by_urgency(view, pods, now):
+        alone = _decided(view, [pod], now, groupings, solving)[pod.key]
         if isinstance(alone, Reserve):
             view = replace(view, ledger=view.ledger.with_holds(holds_of(alone, now)))
         decided[pod.key] = alone
     return decided
+
+
+def _by_urgency(view: View, pods: Iterable[Pod], now: datetime) -> list[Pod]:
+    """Sort those that need volumes as a pass does; the others get none in any order."""
+    urgent: list[Demand] = []
+    others: list[Pod] = []
+    for pod in pods:
+        try:
+            demand = demand_of(view, pod, now)
+        except Exception:  # It is raised again when the pod is planned alone, and answered then.
+            others.append(pod)
+            continue
+        if isinstance(demand, Demand):
+            urgent.append(demand)
+        else:
+            others.append(pod)
+    return [*(demand.pod for demand in sorted(urgent, key=lambda demand: demand.urgency)), *others]
 
 
 def _tell(answer: Answer, decided: Decision | Exception | None) -> None:

@@ -11,7 +11,7 @@ from random import Random
 from typing import Protocol
 
 from binder.controllers.health_controller import HealthController, KnownHealth
-from binder.controllers.planner import Aside, Planner
+from binder.controllers.planner import Aside, Planner, Solving
 from binder.controllers.reconciler import Reconciler
 from binder.controllers.release_controller import ReleaseController, Subject
 from binder.controllers.wakeups import Wakeups
@@ -22,6 +22,7 @@ from binder.reporting.announce import Announcer
 from binder.reporting.health_events import HealthAnnouncer
 from binder.reporting.observe import BindMetrics, ReservationMetrics
 from binder.reservation.contract import Holder
+from binder.solver.solver_process import SolverMetrics, SolverProcess
 from binder.writers.actor import Actor, Applier
 from binder.writers.complete import Completer
 from binder.writers.keyed_locks import KeyedLocks
@@ -55,6 +56,9 @@ class TermMetrics(Protocol):
 
     @property
     def reservations(self) -> ReservationMetrics: ...
+
+    @property
+    def solver(self) -> SolverMetrics: ...
 
     @property
     def queues(self) -> Queues: ...
@@ -126,11 +130,14 @@ def compose(  # noqa: PLR0913 - all that a term needs of its process, by name
     namespace: str,
     publish_only: bool = False,
     aside: Aside = asyncio.to_thread,
+    solving: Solving | None = None,
 ) -> Term:
     """Return the loops of one term. `api` is fenced by its Lease, which `holder` names; `namespace` is our own.
 
-    `publish_only`: only volume health is published, for a store with nothing but volumes.
+    `publish_only`: only volume health is published, for a store with nothing but volumes. `solving`: where volumes are
+    short, by default in a process of its own.
     """
+    solving = solving or SolverProcess(metrics.solver).session
     annotations, planning = settings.binding.annotations, plan_settings(settings)
     acting = ActSettings(annotations, settings.binding.reservation_ttl)
     turns, locks = asyncio.Semaphore(settings.binding.concurrency), KeyedLocks()
@@ -147,7 +154,7 @@ def compose(  # noqa: PLR0913 - all that a term needs of its process, by name
     wakeups, announcer = Wakeups(store, pods, clock), Announcer(events, clock)
     reconciler = Reconciler(
         store=store,
-        planner=Planner(store, gate, clock, planning, aside),
+        planner=Planner(store, gate, clock, planning, aside=aside, solving=solving),
         gate=gate,
         actor=Actor(last_look, applier, completer, rollback, locks, turns),
         scheduling_gate=SchedulingGate(live, annotations, announcer, turns=turns),

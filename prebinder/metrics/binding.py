@@ -1,4 +1,4 @@
-"""Metrics of claims and reservations: the ports of binder.reporting.observe."""
+"""Metrics of claims, reservations and plans: the ports of binder.reporting.observe and binder.solver."""
 
 from itertools import product
 
@@ -7,6 +7,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 from binder.matching.rejection import Reason
 from binder.reporting.observe import ConflictKind
 from binder.reservation.release import Cause
+from binder.solver.solver_process import SolverFailure
 from prebinder.metrics import buckets
 from prebinder.metrics.class_label import ClassLabel
 
@@ -132,3 +133,20 @@ class ReservationMetrics:
 
     def garbage(self, field: str) -> None:
         self._garbage.labels(field).inc()
+
+
+class SolverMetrics:
+    """Port of binder.solver.solver_process."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._failures = Counter(
+            "pvc_prebinder_solver_failures_total",
+            "Passes with too few volumes in which the solver failed and pods got what they found one by one.",
+            ["cause"],
+            registry=registry,
+        )
+        for cause in SolverFailure:
+            self._failures.labels(cause)
+
+    def solver_failed(self, cause: SolverFailure) -> None:
+        self._failures.labels(cause).inc()

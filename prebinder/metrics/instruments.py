@@ -8,7 +8,7 @@ from prometheus_client import Gauge, generate_latest
 
 from kube.objects.api_resource import WATCHED, Resource
 from prebinder.metrics.api import EventMetrics, QueueMetrics, RequestMetrics, WatchMetrics
-from prebinder.metrics.binding import BindingMetrics, ReservationMetrics
+from prebinder.metrics.binding import BindingMetrics, ReservationMetrics, SolverMetrics
 from prebinder.metrics.collectors.cluster import ClusterState, StateCollector
 from prebinder.metrics.collectors.scheduler import SchedulerState, SchedulerStateCollector
 from prebinder.metrics.drivers import DriverMetrics
@@ -32,6 +32,7 @@ class Instruments:
         self.drivers = DriverMetrics(self.registry)
         self.binding = BindingMetrics(self.registry, dry_run=dry_run)
         self.reservations = ReservationMetrics(self.registry)
+        self.solver = SolverMetrics(self.registry)
         self.leader = LeaderMetrics(self.registry, lease, contested=not dry_run)
         Gauge("pvc_prebinder_dry_run", "1 in a dry run, which writes nothing.", registry=self.registry).set(dry_run)
         self.jobs = JobMetrics(self.registry, jobs)

@@ -6,10 +6,11 @@ from typing import Any
 from binder.matching.rejection import Reason
 from binder.reporting.observe import ConflictKind
 from binder.reservation.release import Cause
+from binder.solver.solver_process import SolverFailure
 
 
 class Counts:
-    """Both metrics ports, and the queues' observer, as counters."""
+    """All metrics ports, and the queues' observer, as counters."""
 
     def __init__(self) -> None:
         self.counted: Counter[tuple[Any, ...]] = Counter()
@@ -37,6 +38,9 @@ class Counts:
 
     def garbage(self, field: str) -> None:
         self.counted["garbage", field] += 1
+
+    def solver_failed(self, cause: SolverFailure) -> None:
+        self.counted["solver failed", cause] += 1
 
     def added(self, depth: int) -> None: ...
 

@@ -5,6 +5,7 @@ kube-scheduler are not here: a test replaces them by writing what they would wri
 """
 
 import asyncio
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import timedelta
 from random import Random
@@ -12,6 +13,7 @@ from typing import Any
 
 from binder.controllers.reconciler import Reconciler
 from binder.model.decision import Mode
+from binder.rebalance.integer_program import solve
 from binder.reservation.contract import DEFAULT_PREFIX, Holder, format_time
 from csi.client.endpoint import Endpoint
 from csi.health.health import Debounce
@@ -44,6 +46,10 @@ class Counters:
 
     @property
     def reservations(self) -> Counts:
+        return self.counts
+
+    @property
+    def solver(self) -> Counts:
         return self.counts
 
     @property
@@ -185,6 +191,7 @@ class Process:
             namespace="pvc-prebinder-system",
             publish_only=world.only_asked,
             aside=at_once,
+            solving=lambda: nullcontext(solve),
         )
 
     async def __aenter__(self) -> "Process":

@@ -4,6 +4,7 @@ import asyncio
 import inspect
 import threading
 from collections.abc import AsyncIterator, Callable
+from contextlib import nullcontext
 from datetime import timedelta
 from typing import TypeVar
 
@@ -13,6 +14,7 @@ from msgspec.structs import replace
 from binder.controllers.planner import LONGEST, MOST_CLAIMS_OF_A_PASS, QUIET, SHORTEST, Aside, Planner
 from binder.model.decision import Decision, Reserve
 from binder.model.view import PlanSettings
+from binder.rebalance.integer_program import IntegerProgram, Solution, Solve, solve
 from binder.writers.last_look import HealthGate
 from csi.health.verdict import HealthState
 from kube.objects.model import Pod
@@ -29,11 +31,18 @@ T = TypeVar("T")
 class Desk:
     """A planner over a store with one zonal volume for each of two pods."""
 
-    def __init__(self, aside: Aside = at_once) -> None:
+    def __init__(self, aside: Aside = at_once, *, settings: PlanSettings | None = None, solver: Solve = solve) -> None:
         self.clock, self.store = FakeClock(), Store()
         self.doctor = Doctor(self.clock)
         self.gate = HealthGate(self.doctor, timedelta(seconds=30))
-        self.planner = Planner(self.store, self.gate, self.clock, PlanSettings(), aside)
+        self.planner = Planner(
+            self.store,
+            self.gate,
+            self.clock,
+            settings or PlanSettings(),
+            aside=aside,
+            solving=lambda: nullcontext(solver),
+        )
         self.store.classes.upsert(storage_class())
         self.store.nodes.upsert(node())
         for name in ("red", "blue"):
@@ -150,15 +159,27 @@ async def test_a_hold_ends_when_the_volume_speaks_for_itself_and_then_for_nobody
 
 
 async def test_a_pass_that_fails_for_all_is_tried_for_each() -> None:
-    desk = Desk()
     # A settings value no plan survives, for any pod: each asker gets the error, none waits for ever.
-    broken = PlanSettings(annotations=None)  # type: ignore[arg-type]
-    planner = Planner(desk.store, HealthGate(Doctor(desk.clock), timedelta(seconds=30)), desk.clock, broken, at_once)
-    with planner.following():
-        tasks = [asyncio.create_task(planner.decide(f"default/{name}")) for name in ("red", "blue")]
+    desk = Desk(settings=PlanSettings(annotations=None))  # type: ignore[arg-type]
+    with desk.planner.following():
+        tasks = [desk.ask(name) for name in ("red", "blue")]
         await desk.clock.advance(1)
     results = await asyncio.gather(*tasks, return_exceptions=True)
     assert [type(result) for result in results] == [AttributeError, AttributeError]
+
+
+async def test_a_pass_that_fails_for_all_is_tried_for_the_most_urgent_first() -> None:
+    def failing(_program: IntegerProgram, _seconds: float, /) -> Solution:
+        raise ZeroDivisionError
+
+    desk = Desk(solver=failing)
+    desk.store.volumes.delete("pv-2")
+    desk.store.pods.upsert(pod("blue", claims=["blue"], priority=9))
+    with desk.planner.following():
+        red, blue = desk.ask("red"), desk.ask("blue")
+        await desk.clock.advance(1)
+    assert not isinstance(red.result(), Reserve)
+    assert chosen(blue.result()) == "pv-1"
 
 
 class Held:

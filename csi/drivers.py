@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     # They load gRPC, which takes 9 MB: only if there is a driver to probe.
     from csi.client.channel import Limits
     from csi.probe import DriverProbe, Observer
-    from csi.sweep import AskingOrder, Pace, Sweep, SweepObserver
+    from csi.sweep import AskingOrder, Sweep, SweepObserver
+    from csi.volume_probes import Pace
 
 Key = tuple[str, str]
 """A driver's name and a volume's handle."""

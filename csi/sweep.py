@@ -1,37 +1,33 @@
 """Probes every volume of a driver once: by lists where the driver supports them, otherwise individually, at a limited
-rate.
+rate. In between those that pods wait for or use are probed more often, by what the rate leaves.
 
 The caller determines which volumes, and their order as long as nothing is known. A driver that does not respond ends
 its own sweep early and delays no other.
 """
 
 import asyncio
-from collections import deque
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
+from itertools import chain
 from typing import Final, Protocol
-from zlib import crc32
 
 from csi.client.channel import CallFailed
 from csi.client.session import UNREACHED
-from csi.health import interpret
 from csi.health.capabilities import HealthProtocol, Negotiation
 from csi.health.complete_sweep import CompleteSweep
-from csi.health.health import Absence, HealthRecord, Observation
-from csi.health.interpret import BUSY
-from csi.health.verdict import HealthState, Verdict
+from csi.health.probe_order import next_in_use, spare_probes
+from csi.health.verdict import HealthState
 from csi.probe import DriverProbe, Listed, list_method
 from csi.records import HealthRecords
-from kube.client.rate_limit import TokenBucket
+from csi.volume_probes import BREATH, Pace, Round, VolumeProbes
 from kube.clock import Clock
 
-SWEEPS_PER_GET: Final = 20
-"""Sweeps by a list of unhealthy volumes until each volume that the list omits has been probed individually."""
-_BREATH: Final = 500
-"""Records written before other tasks get to run."""
+IN_USE_TICK: Final = 1.0
+"""Seconds between two calls of `run_in_use`."""
+_LIST_SHARE: Final = 0.5
+"""Of the time, at most, that a driver spends on volumes in use."""
 _NO_AGE: Final = timedelta()
-_NEVER: Final = datetime.min.replace(tzinfo=UTC)
 
 
 class AskingOrder(Protocol):
@@ -39,6 +35,9 @@ class AskingOrder(Protocol):
 
     async def handles(self, driver: str) -> Iterable[str]:
         """Return the handles of the driver's volumes, the most important first."""
+
+    async def in_use(self, driver: str) -> Sequence[Collection[str]]:
+        """Return the handles of those that pods wait for, then of those that running pods use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +67,6 @@ class SweepObserver(Protocol):
         """A list was read (`code` is OK) or broke off, for csi_volume_health_probe_total as well."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """Limits on probes of a driver: volumes a second, and concurrency, which is below that of the driver's calls."""
-
-    rate: float = 200.0
-    at_once: int = 8
-
-
 class Sweep:
     """Sweeps a driver whenever `run` is called, but never twice concurrently."""
 
@@ -90,11 +81,12 @@ class Sweep:
     ) -> None:
         self._driver, self._probe, self._records, self._order = probe.driver, probe, records, order
         self._pace, self._clock, self._observer = pace, clock, observer
-        self._turns = TokenBucket(clock, pace.rate, pace.at_once)
-        self._running = asyncio.Lock()
+        self._probes = VolumeProbes(probe, records, pace, clock)
+        self._running, self._in_use = asyncio.Lock(), asyncio.Lock()
         self._ran = False
-        self._number = 0
+        self._number = self._in_use_number = 0
         self._done = self._total = 0
+        self._last_in_use = self._next_in_use = clock.monotonic()
 
     async def run(self) -> None:
         """Probe all volumes. Raises nothing but cancellation and what a listener raises."""
@@ -114,11 +106,48 @@ class Sweep:
         if not self._ran or (session.up is False and await session.answers()):
             await self.run()
 
+    async def run_in_use(self) -> None:
+        """Probe the volumes that pods wait for or use if they are due, also beside a sweep: a part of them where only
+        as many fit into the rate.
+
+        To be called every IN_USE_TICK seconds. Does nothing before the first sweep, while the driver does not respond,
+        and if sweeps are as frequent.
+        """
+        now = self._clock.monotonic()
+        if not self._total or self._probe.session.up is False or self._pace.in_use_interval >= self._pace.interval:
+            return
+        if self._in_use.locked() or now < self._next_in_use:
+            return
+        async with self._in_use:
+            since, self._last_in_use = now - self._last_in_use, now
+            self._in_use_number += 1
+            await self._probe_in_use(await self._order.in_use(self._driver), min(since, self._pace.in_use_interval))
+            took = self._clock.monotonic() - now
+            self._next_in_use = now + max(took / _LIST_SHARE, self._pace.in_use_interval - took - IN_USE_TICK)
+
+    async def _probe_in_use(self, classes: Sequence[Collection[str]], since: float) -> None:
+        if not any(classes):
+            return
+        this = Round(max(1, self._pace.at_once // 2), self._in_use_number, self._clock.now())
+        try:
+            negotiation = await self._probe.session.negotiated()
+            if negotiation.protocol is None:
+                return
+            if negotiation.listing is not None:
+                listed, handles = await self._list(negotiation.listing), list(chain.from_iterable(classes))
+                await self._probes.take_in(handles, negotiation, listed, this)
+                return
+        except CallFailed:
+            # The next sweep notices, and records it for all volumes.
+            return
+        count = spare_probes(self._total, self._pace.rate, self._pace.interval, since)
+        await self._probes.each(next_in_use(classes, self._probes.known_at, count), this)
+
     async def _run(self) -> None:
         handles = self._ordered(await self._order.handles(self._driver))
         started, started_at = self._clock.monotonic(), self._clock.now()
         self._done, self._total = 0, len(handles)
-        answered = await self._sweep(handles)
+        answered = await self._sweep(handles, Round(self._pace.at_once, self._number, started_at, self._count))
         self._records.keep(self._driver, handles, started_at)
         now = self._clock.now()
         oldest = max((now - record.checked_at for _, record in self._records.of_driver(self._driver)), default=_NO_AGE)
@@ -136,27 +165,18 @@ class Sweep:
             state = record.state if record is not None and record.checked_at >= began else HealthState.UNKNOWN
             if state is not HealthState.HEALTHY:
                 exceptions[handle] = state
-            if number % _BREATH == 0:
+            if number % BREATH == 0:
                 await self._clock.sleep(0)
         return CompleteSweep(self._driver, began, self._clock.now(), len(handles), exceptions)
 
     def _ordered(self, handles: Iterable[str]) -> list[str]:
         """Put unknown volumes first, in the given order; then those probed longest ago.
 
-        So no volume waits longer than from one sweep to the next, whatever becomes more urgent. Results from before the
-        clock was set back are of unknown age, and come first too.
+        So no volume waits longer than from one sweep to the next, whatever becomes more urgent.
         """
-        now = self._clock.now()
-        return sorted(
-            (handle for handle in dict.fromkeys(handles) if handle), key=lambda handle: self._known_at(handle, now)
-        )
+        return sorted((handle for handle in dict.fromkeys(handles) if handle), key=self._probes.known_at)
 
-    def _known_at(self, handle: str, now: datetime) -> datetime:
-        record = self._records.state(self._driver, handle)
-        known = record is not None and record.silence is None and record.checked_at <= now
-        return record.checked_at if record is not None and known else _NEVER
-
-    async def _sweep(self, handles: Sequence[str]) -> bool:
+    async def _sweep(self, handles: Sequence[str], this: Round) -> bool:
         """Return whether the driver responded to the end."""
         session = self._probe.session
         try:
@@ -166,24 +186,30 @@ class Sweep:
                 raise session.trouble
             negotiation = await session.negotiated()
         except CallFailed as failed:
-            await self._all(handles, interpret.failed_call(self._probe.witness(), failed.code, failed.details))
+            await self._probes.failed(handles, failed, this)
             return False
         if negotiation.protocol is None:
-            await self._all(handles, interpret.unsupported(self._probe.witness()))
+            await self._probes.unsupported(handles, this)
             return True
         if negotiation.listing is None:
-            return await self._ask(handles, {})
+            return await self._probes.each(handles, this)
+        return await self._by_list(handles, negotiation, negotiation.listing, this)
+
+    async def _by_list(
+        self, handles: Sequence[str], negotiation: Negotiation, listing: HealthProtocol, this: Round
+    ) -> bool:
         try:
-            listed = await self._list(negotiation.listing)
+            listed = await self._list(listing)
         except CallFailed as failed:
-            if negotiation.getting and (failed.code not in UNREACHED or await session.answers()):
-                return await self._ask(handles, {})
-            await self._all(handles, interpret.failed_call(self._probe.witness(), failed.code, failed.details))
+            if negotiation.getting and (failed.code not in UNREACHED or await self._probe.session.answers()):
+                return await self._probes.each(handles, this)
+            await self._probes.failed(handles, failed, this)
             return False
-        return await self._take_in(handles, negotiation, listed)
+        return await self._probes.take_in(handles, negotiation, listed, this)
 
     async def _list(self, listing: HealthProtocol) -> Listed:
-        await self._wait_for_turn()
+        """Return the driver's list when it is its turn. The turn is no part of the time that is observed."""
+        await self._probes.wait_for_turn()
         started, code = self._clock.monotonic(), "OK"
         try:
             return await self._probe.listed()
@@ -193,112 +219,6 @@ class Sweep:
         finally:
             self._observer.listed(self._driver, list_method(listing), code, self._clock.monotonic() - started)
 
-    async def _take_in(self, handles: Sequence[str], negotiation: Negotiation, listed: Listed) -> bool:
-        """Use the list where it suffices, and probe the other volumes individually."""
-        doubtful: dict[str, Observation] = {}
-        due: dict[str, Observation] = {}
-        for number, handle in enumerate(handles):
-            verdict = listed.get(handle)
-            observation = verdict or Absence(self._implied(negotiation))
-            record = self._records.state(self._driver, handle)
-            if negotiation.getting and needs_get(negotiation.listing, record, verdict):
-                doubtful[handle] = observation
-            elif verdict is None and self._is_due(handle, negotiation):
-                due[handle] = observation
-            else:
-                self._took(handle, observation)
-            if number % _BREATH == 0:
-                await self._clock.sleep(0)
-        return await self._ask([*doubtful, *due], doubtful | due, believed=due)
-
-    def _is_due(self, handle: str, negotiation: Negotiation) -> bool:
-        """Whether a volume that a list of unhealthy volumes omits is due for a probe of its own.
-
-        Such a list omits both healthy and deleted volumes; only a get tells them apart (NOT_FOUND).
-        """
-        by_list = negotiation.listing is HealthProtocol.HEALTH_BY_LIST
-        return by_list and crc32(handle.encode()) % SWEEPS_PER_GET == self._number % SWEEPS_PER_GET
-
-    def _implied(self, negotiation: Negotiation) -> Verdict:
-        """Return the verdict on a volume that a list omits: healthy in a list of unhealthy ones, else gone."""
-        if negotiation.listing is HealthProtocol.HEALTH_BY_LIST:
-            well = "not in the driver's list of unhealthy volumes"
-            return self._probe.witness().says(HealthState.HEALTHY, "NotListed", well)
-        gone = "not in the driver's list of all volumes"
-        return self._probe.witness().says(HealthState.INACCESSIBLE, interpret.NOT_FOUND, gone)
-
-    async def _ask(
-        self, handles: Sequence[str], listed: Mapping[str, Observation], believed: Container[str] = ()
-    ) -> bool:
-        """Probe each volume; if that fails, its entry in a list is used. Return whether the driver responded to the
-        end.
-
-        For `believed` volumes the list suffices: a failed probe does not contradict it.
-        """
-        # Volumes whose probe hung last time come last, so that they delay no other.
-        waiting = deque(sorted(handles, key=self._hung))
-        silent: list[Verdict] = []
-
-        async def work() -> None:
-            while waiting:
-                handle = waiting.popleft()
-                await self._wait_for_turn()
-                verdict = await self._probe.glance(handle)
-                self._got(handle, verdict, listed.get(handle), believed=handle in believed)
-                if verdict.reason in UNREACHED and not await self._probe.session.answers():
-                    silent.append(verdict)
-                    return
-                if silent:
-                    return
-
-        async with asyncio.TaskGroup() as group:
-            for _ in range(min(self._pace.at_once, len(handles))):
-                group.create_task(work())
-        if silent:
-            await self._all(list(waiting), silent[0])
-        return not silent
-
-    def _got(self, handle: str, verdict: Verdict, listed: Observation | None, *, believed: bool) -> None:
-        """Record the result of a get. Nothing was learned from a call that was never sent."""
-        failed = verdict.state is HealthState.UNKNOWN
-        if verdict.reason != BUSY and not (failed and believed):
-            self._records.observe(self._driver, handle, verdict)
-        if listed is not None and failed:
-            self._records.observe(self._driver, handle, listed)
-        self._count()
-
-    async def _all(self, handles: Sequence[str], verdict: Verdict) -> None:
-        for number, handle in enumerate(handles):
-            self._took(handle, verdict)
-            if number % _BREATH == 0:
-                await self._clock.sleep(0)
-
-    def _took(self, handle: str, observation: Observation) -> None:
-        self._records.observe(self._driver, handle, observation)
-        self._count()
-
     def _count(self) -> None:
         self._done += 1
         self._observer.swept(SweepProgress(self._driver, self._done, self._total))
-
-    def _hung(self, handle: str) -> bool:
-        record = self._records.state(self._driver, handle)
-        return record is not None and record.last.reason in UNREACHED
-
-    async def _wait_for_turn(self) -> None:
-        wait = self._turns.take()
-        if wait:
-            await self._clock.sleep(wait)
-
-
-def needs_get(listing: HealthProtocol | None, record: HealthRecord | None, verdict: Verdict | None) -> bool:
-    """Whether the entry of a volume in a complete list (`verdict`, None if omitted) has to be confirmed by a get.
-
-    A list of unhealthy volumes (CSI 1.13) is confirmed where it changes what is known; a list of all volumes is final
-    for those it names.
-    """
-    if listing is not HealthProtocol.HEALTH_BY_LIST:
-        return verdict is None
-    if verdict is None:
-        return record is None or record.state is not HealthState.HEALTHY
-    return verdict.unhealthy and (record is None or record.state is not verdict.state)

@@ -4,7 +4,7 @@ Three drivers at once, in one process, as in the controller. Each volume changes
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -13,6 +13,8 @@ from random import Random
 from statistics import quantiles
 from time import monotonic
 from typing import Final
+
+from msgspec.structs import replace
 
 from bench.health.driver import handles, running
 from bench.health.meter import Meter
@@ -25,7 +27,7 @@ from devcluster.driver.generation import Generation
 from devcluster.driver.health import VolumeFault
 from devcluster.driver.volumes import break_volume, make_well
 from kube.clock import SystemClock
-from kube.objects.model import Volume
+from kube.objects.model import ClaimReference, Pod, PodClaim, Volume
 from kube.store.store import Store
 from prebinder.config.settings import HealthSettings, Settings
 from prebinder.controller.sweeps import ClusterSweeps, sweep_jobs
@@ -39,6 +41,8 @@ take one volume a minute each.
 """
 THEIRS_BY_LIST: Final = 300.0
 """Seconds between its lists."""
+IN_USE_GOAL: Final = 10.0
+"""Seconds, for 99 of 100 volumes that running pods use."""
 _LATE: Final = 3
 """Intervals to wait for changes that were not seen; more of them would not help."""
 
@@ -51,10 +55,20 @@ class Case:
     generation: Generation
     root: Path
     count: int
+    used: int = 0
+    """Volumes that running pods use, half of those that change among them."""
 
     @property
     def driver(self) -> str:
         return f"{self.word}-{self.count}.csi.example"
+
+    @property
+    def in_use(self) -> frozenset[str]:
+        """Handles of volumes that running pods use."""
+        falling, recovering = _falling(self), _recovering(self)
+        changing = {*falling, *recovering}
+        others = [handle for handle in handles(self.count) if handle not in changing]
+        return frozenset([*falling[::2], *recovering[::2], *others][: self.used])
 
     @property
     def title(self) -> str:
@@ -69,19 +83,23 @@ class Case:
 
 @dataclass(slots=True)
 class Delays:
-    """For each driver the seconds from a change to its detection."""
+    """For each driver, and volumes in use or not, the seconds from a change to its detection."""
+
+    in_use: Mapping[str, Collection[str]]
+    """Driver -> handles."""
 
     waiting: dict[tuple[str, str], float] = field(default_factory=dict)
     """(driver, handle) -> when it changed, for changes that are not detected yet."""
-    unhealthy: dict[str, list[float]] = field(default_factory=dict)
-    well: dict[str, list[float]] = field(default_factory=dict)
+    unhealthy: dict[tuple[str, bool], list[float]] = field(default_factory=dict)
+    well: dict[tuple[str, bool], list[float]] = field(default_factory=dict)
     seen: asyncio.Event = field(default_factory=asyncio.Event)
 
     def learned(self, driver: str, handle: str, _: HealthRecord | None, new: HealthRecord) -> None:
         """Listener of csi.records."""
         changed = self.waiting.pop((driver, handle), None)
         if changed is not None:
-            (self.unhealthy if new.unhealthy else self.well).setdefault(driver, []).append(monotonic() - changed)
+            kind = (driver, handle in self.in_use[driver])
+            (self.unhealthy if new.unhealthy else self.well).setdefault(kind, []).append(monotonic() - changed)
             self.seen.set()
 
     async def settled(self, seconds: float) -> None:
@@ -97,7 +115,7 @@ class Delays:
 
 async def measure(cases: Sequence[Case], interval: float) -> list[Row]:
     """Let volumes become unhealthy and recover during sweeps, and report how late that is detected."""
-    delays, store = Delays(), Store()
+    delays, store = Delays({case.driver: case.in_use for case in cases}), Store()
     async with AsyncExitStack() as stack:
         endpoints = []
         for case in cases:
@@ -123,10 +141,15 @@ async def measure(cases: Sequence[Case], interval: float) -> list[Row]:
 
 
 def fill(store: Store, case: Case) -> None:
-    """Add the driver's volumes to the store as the watch would."""
+    """Add the driver's volumes, and a running pod for each that is in use, to the store as the watch would."""
+    in_use = case.in_use
     for handle in handles(case.count):
         name = f"{case.word}-{case.count}-{handle}"
-        store.volumes.upsert(Volume(name, name, 1, "disks", phase="Available", driver=case.driver, handle=handle))
+        volume = Volume(name, name, 1, "disks", phase="Available", driver=case.driver, handle=handle)
+        if handle in in_use:
+            volume = replace(volume, phase="Bound", claim=ClaimReference("bench", name))
+            store.pods.upsert(Pod("bench", name, name, 1, node_name="node", phase="Running", claims=(PodClaim(name),)))
+        store.volumes.upsert(volume)
 
 
 async def _change(case: Case, delays: Delays, interval: float, rng: Random) -> None:
@@ -161,10 +184,23 @@ def _step(case: Case) -> int:
 
 def _rows(case: Case, delays: Delays, interval: float) -> list[Row]:
     latest = interval + Limits().deadline
-    unhealthy = distribution(f"{case.title}: unhealthy known after", delays.unhealthy[case.driver], latest)
-    well = distribution(f"{case.title}: recovery known after", delays.well[case.driver], latest)
+    unhealthy = distribution(f"{case.title}: unhealthy known after", delays.unhealthy[case.driver, False], latest)
+    well = distribution(f"{case.title}: recovery known after", delays.well[case.driver, False], latest)
     told = f"at the latest; external-health-monitor 0.18: {case.theirs:,.0f} s"
-    return [unhealthy, well, Row(f"{case.title}: unhealthy known sooner", case.theirs / unhealthy.value, "x", told)]
+    rows = [unhealthy, well, Row(f"{case.title}: unhealthy known sooner", case.theirs / unhealthy.value, "x", told)]
+    title, goal = f"{case.title}, {case.used:,} in use", min(IN_USE_GOAL, latest)
+    for what, known in (("unhealthy", delays.unhealthy), ("recovery", delays.well)):
+        seconds = known.get((case.driver, True), [])
+        if len(seconds) > 1:
+            rows.append(percentile(f"{title}: {what} known after, p99", seconds, goal))
+    return rows
+
+
+def percentile(name: str, seconds: Sequence[float], latest: float) -> Row:
+    """Return the 99th percentile as the row's value, and the others in its detail."""
+    cuts = quantiles(seconds, n=100, method="inclusive")
+    told = f"of {len(seconds)}; p50 {cuts[49]:.1f} s, p90 {cuts[89]:.1f} s, longest {max(seconds):.1f} s"
+    return Row(name, cuts[98], "s", told, at_most=latest)
 
 
 def distribution(name: str, seconds: Sequence[float], latest: float) -> Row:

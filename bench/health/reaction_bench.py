@@ -1,5 +1,5 @@
 """(g) The controller beside a driver with 10,000 volumes: its cost while nothing changes, how soon it publishes that a
-volume became unhealthy, and the load on the API server when many do at once.
+volume became unhealthy, sooner if a pod waits for it, and the load on the API server when many do at once.
 
 All of it is real: API server, driver, and the controller as a process with the rights and the rates it ships with. It
 is the driver's generation without lists, which costs most.
@@ -16,9 +16,10 @@ from time import monotonic
 from typing import Final
 
 from bench.control_plane.audit import READING, entries
-from bench.control_plane.documents import csi_volume
+from bench.control_plane.documents import NAMESPACE, claim, csi_volume, pod
 from bench.control_plane.stage import Controller, Stage, stage
-from bench.health.delay import distribution
+from bench.control_plane.timeline import Timeline
+from bench.health.delay import IN_USE_GOAL, distribution, percentile
 from bench.health.driver import RunningDriver, handles, make_volumes, running
 from bench.health.watch import HealthWatch, Seen
 from bench.progress import say
@@ -30,7 +31,7 @@ from devcluster.control_plane.nodes import DEFAULT_ZONES
 from devcluster.driver.generation import Generation
 from devcluster.driver.health import VolumeFault
 from devcluster.driver.volumes import break_volume, make_well
-from kube.objects.api_resource import LEASES
+from kube.objects.api_resource import CLAIMS, LEASES, PODS
 
 DRIVER: Final = "disks.csi.example"
 TOLD: Final = "pvc_prebinder_events_total"
@@ -39,13 +40,17 @@ HELD_BACK: Final = "pvc_prebinder_quarantine_held_back_volumes"
 _LATE: Final = 3
 """Intervals to wait for changes that were not seen; more of them would not help."""
 _EVENTS_SECONDS: Final = 180.0
+_BOUND_SECONDS: Final = 120.0
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Sizes: volumes, those that become unhealthy spread over an interval and those at once, and the cap as a share."""
+    """Sizes: volumes, those that become unhealthy spread over an interval and those at once, the cap as a share, and
+    further volumes, that pods wait for.
+    """
 
     volumes: int = 10_000
+    waited_for: int = 100
     spread: int = 100
     at_once: int = 500
     share: float = 0.03
@@ -53,7 +58,7 @@ class Scale:
     quiet_intervals: int = 3
 
 
-SMALL: Final = Scale(volumes=60, spread=6, at_once=12, share=0.1, interval=2.0, quiet_intervals=1)
+SMALL: Final = Scale(volumes=60, waited_for=4, spread=6, at_once=12, share=0.1, interval=2.0, quiet_intervals=1)
 
 
 def run(quick: bool) -> list[Row]:
@@ -66,18 +71,31 @@ async def react(scale: Scale) -> list[Row]:
     with tempfile.TemporaryDirectory(prefix="pvc-prebinder-bench-") as name:
         directory = Path(name)
         root, audit = directory / "volumes", directory / "audit.log"
-        names = handles(scale.volumes)
+        names = handles(scale.volumes + scale.waited_for)
         make_volumes(root, names)
         async with (
             running(DRIVER, root, Generation.CONDITION_GET) as driver,
-            stage(lifted=True, pods=0, audit=audit) as ready,
+            stage(lifted=True, pods=scale.waited_for, audit=audit) as ready,
         ):
             say(f"creating {scale.volumes} volumes")
             zones = DEFAULT_ZONES
             await ready.add_volumes(
                 [csi_volume(handle, zones[n % len(zones)], DRIVER, handle) for n, handle in enumerate(names)]
             )
+            await _claim(ready, names[scale.volumes :])
             return await Story(scale, root, audit, ready, await _start(ready, driver, scale)).tell()
+
+
+async def _claim(ready: Stage, names: Sequence[str]) -> None:
+    """Have these volumes bound to claims of pods, which no kubelet ever starts."""
+    timeline = Timeline(ready.api)
+    async with timeline.following():
+        for name in names:
+            bound = claim(name)
+            bound["spec"]["volumeName"] = name
+            await ready.api.create(CLAIMS, bound, NAMESPACE)
+            await ready.api.create(PODS, pod(name, [name], gated=False), NAMESPACE)
+        await timeline.until(lambda seen: len(seen.bound) == len(seen.placed) == len(names), _BOUND_SECONDS)
 
 
 async def _start(ready: Stage, driver: RunningDriver, scale: Scale) -> Controller:
@@ -102,13 +120,15 @@ class Story:
         self._spread = first[:: len(first) // scale.spread][: scale.spread]
         # Neighbours, so that one sweep finds them faster than they may be written.
         self._at_once = second[: scale.at_once]
+        self._waited_for = handles(scale.volumes + scale.waited_for)[scale.volumes :]
 
     async def tell(self) -> list[Row]:
         say("the first probe of all volumes")
         while not await self._controller.total(SWEPT):  # noqa: ASYNC110 - a page has no event
             await asyncio.sleep(0.2)
         async with self._watch.following():
-            return [*await self._quiet(), *await self._one_by_one(), *await self._all_at_once(), *await self._well()]
+            rows = [*await self._quiet(), *await self._one_by_one(), *await self._all_at_once(), *await self._well()]
+            return [*rows, *await self._in_use()]
 
     async def _quiet(self) -> list[Row]:
         """Nothing changes while sweeps go on."""
@@ -131,14 +151,26 @@ class Story:
 
     async def _one_by_one(self) -> list[Row]:
         say(f"{len(self._spread)} volumes become unhealthy, one by one")
+        await self._change_one_by_one(self._spread)
+        await self._known(unhealthy=len(self._spread))
+        return [distribution("unhealthy until annotated", self._delays(self._spread), self._latest)]
+
+    async def _in_use(self) -> list[Row]:
+        count = len(self._waited_for)
+        say(f"{count} volumes that pods wait for become unhealthy, one by one")
+        await self._change_one_by_one(self._waited_for)
+        await self._known(unhealthy=count)
+        title = f"unhealthy until annotated, {count} that pods wait for, p99"
+        return [percentile(title, self._delays(self._waited_for), min(IN_USE_GOAL, self._latest))]
+
+    async def _change_one_by_one(self, names: Sequence[str]) -> None:
+        """At random moments of one interval."""
         rng, interval = Random(1), self._scale.interval
-        moments = sorted((rng.uniform(0, interval), name) for name in self._spread)
+        moments = sorted((rng.uniform(0, interval), name) for name in names)
         started = monotonic()
         for at, name in moments:
             await asyncio.sleep(max(0.0, started + at - monotonic()))
             self._change([name], self._break_volume)
-        await self._known(unhealthy=len(self._spread))
-        return [distribution("unhealthy until annotated", self._delays(self._spread), self._latest)]
 
     async def _all_at_once(self) -> list[Row]:
         scale, count = self._scale, len(self._at_once)

@@ -8,7 +8,7 @@ import asyncio
 import os
 import signal
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import process_time
@@ -20,7 +20,8 @@ from bench.health.meter import Meter
 from bench.progress import say
 from bench.rows import Row
 from csi.drivers import Drivers
-from csi.sweep import Pace, Sweep
+from csi.sweep import Sweep
+from csi.volume_probes import Pace
 from devcluster.driver.generation import Generation
 from kube.clock import SystemClock
 
@@ -49,6 +50,9 @@ class Order:
 
     async def handles(self, driver: str) -> Iterable[str]:  # noqa: ARG002 - there is one
         return self._names
+
+    async def in_use(self, driver: str) -> Sequence[Collection[str]]:  # noqa: ARG002 - as above
+        return ()
 
 
 class Sweeper:
@@ -93,9 +97,9 @@ async def _run(sizes: Sequence[int], interval: float) -> list[Row]:
 def _changing(directory: Path, sizes: Sequence[int]) -> list[Case]:
     small, large = sizes
     cases = [
-        Case("get", Generation.CONDITION_GET, directory / "few", small),
-        Case("get", Generation.CONDITION_GET, directory / "many", large),
-        Case("list", Generation.HEALTH, directory / "listed", large),
+        Case("get", Generation.CONDITION_GET, directory / "few", small, used=small // 2),
+        Case("get", Generation.CONDITION_GET, directory / "many", large, used=large // 40),
+        Case("list", Generation.HEALTH, directory / "listed", large, used=large // 2),
     ]
     for case in cases:
         make_volumes(case.root, handles(case.count))

@@ -112,6 +112,13 @@ PROBE_FLAGS: Final = (
     ),
     Flag("--health-sweep-rate", "health", "sweep_rate", "volumes probed per second and driver, default 200", "N"),
     Flag(
+        "--health-in-use-interval",
+        "health",
+        "in_use_interval",
+        "how often volumes that pods wait for or use are probed, within that rate, default 10s",
+        "DURATION",
+    ),
+    Flag(
         "--unhealthy-after",
         "health",
         "unhealthy_after",

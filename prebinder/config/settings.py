@@ -114,6 +114,10 @@ class ProbeSettings:
     """
     sweep_rate: float = 200.0
     """Volumes probed per second and driver. The default covers 10,000 volumes within the default interval."""
+    in_use_interval: Duration = timedelta(seconds=10)
+    """Volumes that pods wait for or use are probed once in this time: by lists if the driver supports them, else as
+    many as the rate permits beside the sweeps. At the sweep interval or above they are probed with all others.
+    """
     unhealthy_after: int = 1
     """Consecutive unhealthy reports that make a volume unhealthy. One by default: waiting is better than reserving an
     unhealthy volume."""
@@ -122,6 +126,7 @@ class ProbeSettings:
 
     def __post_init__(self) -> None:
         _require(self.sweep_interval >= timedelta(seconds=1), "sweep interval", "at least 1s", self.sweep_interval)
+        _require(self.in_use_interval >= timedelta(seconds=2), "in-use interval", "at least 2s", self.in_use_interval)
         _require(self.sweep_rate > 0, "sweep rate", "more than 0", self.sweep_rate)
         _require(self.unhealthy_after >= 1, "unhealthy after", "at least 1", self.unhealthy_after)
         _require(self.healthy_after >= 1, "healthy after", "at least 1", self.healthy_after)

@@ -108,7 +108,7 @@ class Controller:
             controller=DEFAULT_PREFIX + component,
             instance=identity,
         )
-        self._sweeps = ClusterSweeps(settings, self._store, instruments.drivers)
+        self._sweeps = ClusterSweeps(settings, self._store, instruments.drivers, sees_pods=self._sees_cluster)
         self._elector = Candidate(identity, self._namespace, rng).elector(
             access, lease, instruments.leader, self._sweeps.on_lease
         )

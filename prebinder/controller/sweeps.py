@@ -1,10 +1,11 @@
 """The sweeps over the volumes of every configured driver, as jobs of the controller."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from binder.health.health_order import health_order
+from binder.health.health_order import health_order, in_use
 from binder.health.published_sweeps import sweeps_annotation, unpublished_exceptions
 from csi.drivers import Drivers
 from csi.health.complete_sweep import SweepReport, report_of
@@ -24,9 +25,9 @@ JITTER: Final = 0.1
 class ClusterSweeps:
     """Both ports of csi.sweep: names the volumes, and keeps the report of each driver's last complete sweep."""
 
-    def __init__(self, settings: Settings, store: Store, observer: "SweepObserver") -> None:
+    def __init__(self, settings: Settings, store: Store, observer: "SweepObserver", *, sees_pods: bool = True) -> None:
         """`observer` is notified of everything too."""
-        self._store, self._observer = store, observer
+        self._store, self._observer, self._sees_pods = store, observer, sees_pods
         self._annotations, self._interval = settings.binding.annotations, settings.health.sweep_interval
         self._versions: dict[str, int] = {}
         self._reports: dict[str, SweepReport] = {}
@@ -36,6 +37,11 @@ class ClusterSweeps:
         self._versions[driver] = self._store.volumes.version
         # Iterating over a hundred thousand volumes takes a while, and a snapshot can be read in any thread.
         return await asyncio.to_thread(health_order, self._store.snapshot(), driver, self._annotations)
+
+    async def in_use(self, driver: str) -> Sequence[Collection[str]]:
+        """Return the handles of volumes that pods wait for, then of those that running pods use."""
+        work = partial(in_use, self._store.snapshot(), driver, self._annotations, sees_pods=self._sees_pods)
+        return await asyncio.to_thread(work)
 
     def swept(self, progress: "SweepProgress") -> None:
         self._observer.swept(progress)
@@ -57,30 +63,35 @@ class ClusterSweeps:
 def sweep_jobs(
     settings: Settings, drivers: Drivers, cluster: ClusterSweeps, leads: Callable[[], bool]
 ) -> Mapping[str, Job]:
-    """Return two jobs for each driver: the sweep at every interval, and one that sweeps at once when it is due.
+    """Return three jobs for each driver: the sweep at every interval, one that sweeps at once when it is due, and one
+    that probes volumes in use more often.
 
     Only the leader sweeps: others would double the load for nothing.
     """
     if not settings.health.endpoints:
         return {}
-    from csi.sweep import Pace  # noqa: PLC0415 - loads gRPC: only where there is a driver to probe
+    from csi.sweep import IN_USE_TICK  # noqa: PLC0415 - loads gRPC: only where there is a driver to probe
+    from csi.volume_probes import Pace  # noqa: PLC0415 - as above
 
     health = settings.health
     interval = health.sweep_interval.total_seconds()
+    pace = Pace(health.sweep_rate, interval=interval, in_use_interval=health.in_use_interval.total_seconds())
     jobs: dict[str, Job] = {}
     for endpoint in health.endpoints:
-        sweep = drivers.sweep(endpoint.driver, cluster, Pace(health.sweep_rate), cluster)
-        at_interval, if_due = job_names(endpoint.driver)
+        sweep = drivers.sweep(endpoint.driver, cluster, pace, cluster)
+        at_interval, if_due, often = job_names(endpoint.driver)
         # A second run waits for the first: a sweep that lasts longer than the interval is followed by the next at once.
         jobs[at_interval] = Job(interval * (1 - JITTER), interval * JITTER, _led(sweep.run, leads), at_once=2)
         # A check that finds the sweep running returns at once, so running it beside a long one is no overlap.
         jobs[if_due] = Job(RECHECK_SECONDS, RECHECK_SECONDS / 10, _led(sweep.run_if_due, leads), at_once=2)
+        # A call that is not due, or finds another one working, returns at once.
+        jobs[often] = Job(IN_USE_TICK, 0.0, _led(sweep.run_in_use, leads), at_once=2)
     return jobs
 
 
-def job_names(driver: str) -> tuple[str, str]:
-    """Return the names of a driver's two jobs."""
-    return f"sweep {driver}", f"recheck {driver}"
+def job_names(driver: str) -> tuple[str, str, str]:
+    """Return the names of a driver's three jobs."""
+    return f"sweep {driver}", f"recheck {driver}", f"in use {driver}"
 
 
 def all_job_names(health: HealthSettings) -> tuple[str, ...]:

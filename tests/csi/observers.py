@@ -41,6 +41,10 @@ class Order:
 
     def __init__(self, *handles: str) -> None:
         self.ordered = list(handles)
+        self.used: list[list[str]] = [[], []]
 
     async def handles(self, driver: str) -> list[str]:
         return self.ordered
+
+    async def in_use(self, driver: str) -> list[list[str]]:
+        return self.used

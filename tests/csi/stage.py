@@ -5,7 +5,8 @@ from collections import Counter
 from csi.client.channel import Limits
 from csi.client.endpoint import Endpoint
 from csi.drivers import Drivers
-from csi.sweep import Pace, Sweep
+from csi.sweep import Sweep
+from csi.volume_probes import Pace
 from kube.clock import Clock, SystemClock
 from tests.csi.observers import Order, Recorder, Sweeps
 from tests.csi.scripted_driver import NAME, ScriptedDriver

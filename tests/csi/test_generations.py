@@ -8,7 +8,7 @@ import pytest
 
 from csi.client.channel import Limits
 from csi.drivers import Drivers
-from csi.sweep import Pace
+from csi.volume_probes import Pace
 from devcluster.driver.generation import Generation
 from devcluster.driver.health import VolumeFault
 from devcluster.driver.volumes import break_volume, create_volume, delete_volume, make_well

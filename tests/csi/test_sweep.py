@@ -9,7 +9,7 @@ import pytest
 from google.protobuf.message import Message
 
 from csi.health.verdict import HealthState
-from csi.sweep import Pace
+from csi.volume_probes import Pace
 from tests.csi.scripted_driver import NAME, Refused, Rpc, ScriptedDriver, gives, hangs, healthy, volume_answer
 from tests.csi.stage import FAST, Stage
 from tests.fake_clock import FakeClock

@@ -9,7 +9,7 @@ from google.protobuf.message import Message
 
 from csi.client.pages import PAGE_SIZE
 from csi.proto import csi_v1_pb2 as csi
-from csi.sweep import SWEEPS_PER_GET
+from csi.volume_probes import SWEEPS_PER_GET
 from tests.csi.scripted_driver import (
     NAME,
     Refused,

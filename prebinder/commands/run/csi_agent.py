@@ -97,6 +97,7 @@ def controller_settings(chosen: AgentSettings) -> Settings:
             tls_key=health.tls_key,
             sweep_interval=health.sweep_interval,
             sweep_rate=health.sweep_rate,
+            in_use_interval=health.in_use_interval,
             unhealthy_after=health.unhealthy_after,
             healthy_after=health.healthy_after,
         ),

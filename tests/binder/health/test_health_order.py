@@ -1,8 +1,10 @@
-from binder.health.health_order import health_order
+import pytest
+
+from binder.health.health_order import health_order, in_use
 from binder.reservation.contract import Annotations
 from kube.objects.model import ClaimReference
 from kube.store.store import snapshot_of
-from tests.builders import claim, volume
+from tests.builders import claim, pod, volume
 
 PREFIX = "scheduler.cloud.example/"
 
@@ -23,3 +25,34 @@ def test_volumes_come_by_how_near_a_decision_is() -> None:
         f"handle-{name}" for name in ("wanted-1", "wanted-2", "other-class", "prebound", "reserved", "bound")
     ]
     assert health_order(snapshot, "another.csi.example", Annotations()) == []
+
+
+@pytest.mark.parametrize(
+    ("sees_pods", "expected"),
+    [
+        pytest.param(True, (["bound-new", "half", "reserved"], ["running"]), id="by its pods"),
+        pytest.param(False, (["reserved"], ["bound-new", "finished", "half", "nobody", "running"]), id="by its claim"),
+    ],
+)
+def test_volumes_in_use_are_those_that_pods_wait_for_and_those_of_running_pods(
+    sees_pods: bool, expected: tuple[list[str], list[str]]
+) -> None:
+    names = ("running", "half", "bound-new", "nobody", "finished")
+    volumes = [
+        *(volume(name, source="csi", phase="Bound", claim=ClaimReference("default", name)) for name in names),
+        volume("reserved", source="csi", annotations={f"{PREFIX}reserved-for": "default/reserved"}),
+        volume("free", source="csi"),
+        volume("local", source="local", phase="Bound", claim=ClaimReference("default", "running")),
+    ]
+    pods = [
+        pod("p1", claims=["running"], node="n", phase="Running"),
+        pod("p2", claims=["running", "half"], node="n", phase="Running"),
+        pod("p3", claims=["half"], node="n"),
+        pod("p4", claims=["bound-new"]),
+        pod("p5", claims=["finished"], node="n", phase="Succeeded"),
+        pod("p6", claims=["reserved"]),
+    ]
+    snapshot = snapshot_of([*volumes, *pods])
+    waited_for, used = in_use(snapshot, volumes[0].driver, Annotations(), sees_pods=sees_pods)
+    assert (sorted(waited_for), sorted(used)) == tuple([f"handle-{name}" for name in group] for group in expected)
+    assert in_use(snapshot, "another.csi.example", Annotations(), sees_pods=sees_pods) == ([], [])

@@ -13,7 +13,7 @@ from csi.client.endpoint import Endpoint
 from csi.client.readonly import ReadOnlyMethod
 from csi.drivers import Drivers
 from csi.proto import csi_v1_pb2 as csi
-from csi.sweep import Pace
+from csi.volume_probes import Pace
 from kube.clock import SystemClock
 from tests.csi.observers import Order, Recorder, Sweeps
 from tests.csi.scripted_driver import NAME, Refused, Rpc, ScriptedDriver, gives, volume_answer

@@ -21,6 +21,7 @@ from prebinder.config.settings import (
 from prebinder.controller.process import Controller
 from prebinder.runtime.informers import calm_collector
 from prebinder.runtime.logs import configure
+from prebinder.runtime.process import favour_event_loop
 
 SETTLING: float = 2.0
 """Seconds as leader before anything is measured: reading and indexing the existing objects belongs to part b."""
@@ -52,4 +53,5 @@ async def run(kubeconfig: str) -> float:
 
 if __name__ == "__main__":
     calm_collector()
+    favour_event_loop()
     print(asyncio.run(run(sys.argv[1])))

@@ -38,8 +38,8 @@ PROGRESS_FAILURES: Final = 4
 resumed within 2 s, or the reader would never catch up.
 """
 
-EVENTS_PER_TURN: Final = 100
-"""Events applied before other tasks get to run; at 2,000 events/s a turn is about 2 ms."""
+EVENTS_PER_TURN: Final = 25
+"""Events applied before other tasks get to run: of three kinds at once some 10 ms."""
 
 logger = logging.getLogger(__name__)
 

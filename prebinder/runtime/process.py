@@ -2,8 +2,9 @@
 
 import asyncio
 import logging
+import sys
 from collections.abc import Callable
-from typing import Protocol
+from typing import Final, Protocol
 
 from kube.client.connect import KubernetesTransport, connect
 from kube.errors import KubeconfigError
@@ -12,6 +13,8 @@ from prebinder.errors import CommandError
 from prebinder.runtime.informers import calm_collector
 from prebinder.runtime.logs import configure
 from prebinder.runtime.signals import stop_requested
+
+SWITCH_SECONDS: Final = 0.0005
 
 logger = logging.getLogger(__name__)
 
@@ -37,10 +40,20 @@ Compose = Callable[[KubernetesTransport], Process]
 """Composes the process, and logs that it starts."""
 
 
+def favour_event_loop() -> None:
+    """Have threads that compute give way to the event loop sooner than by default. Call it once in a process.
+
+    The loop gives up the interpreter whenever it sends or receives something, and then waits for such a thread: by
+    default 5 ms each time, so that twenty requests become a pause of a tenth of a second.
+    """
+    sys.setswitchinterval(SWITCH_SECONDS)
+
+
 def run_process(settings: ProcessSettings, compose: Compose) -> int:
     """Run until a signal stops it; return the exit code. Raises CommandError if it cannot start."""
     configure(settings.logging)
     calm_collector()
+    favour_event_loop()
     try:
         return asyncio.run(_run(settings, compose))
     except KubeconfigError as error:

@@ -29,7 +29,7 @@ _ANSWER: Final[msgspec.msgpack.Decoder[Answer]] = msgspec.msgpack.Decoder(Answer
 
 
 def write_task(stream: IO[bytes], task: Task) -> None:
-    """Raises OSError if nobody reads."""
+    """Raises OSError if the other side is gone."""
     _write(stream, msgspec.msgpack.encode(task))
 
 
@@ -39,7 +39,7 @@ def read_task(stream: IO[bytes]) -> Task:
 
 
 def write_answer(stream: IO[bytes], answer: Answer) -> None:
-    """Raises OSError if nobody reads."""
+    """Raises OSError if the other side is gone."""
     _write(stream, msgspec.msgpack.encode(answer))
 
 

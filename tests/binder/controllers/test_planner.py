@@ -162,7 +162,7 @@ async def test_a_pass_that_fails_for_all_is_tried_for_each() -> None:
     # A settings value no plan survives, for any pod: each asker gets the error, none waits for ever.
     desk = Desk(settings=PlanSettings(annotations=None))  # type: ignore[arg-type]
     with desk.planner.following():
-        tasks = [desk.ask(name) for name in ("red", "blue")]
+        tasks = [desk.decide(name) for name in ("red", "blue")]
         await desk.clock.advance(1)
     results = await asyncio.gather(*tasks, return_exceptions=True)
     assert [type(result) for result in results] == [AttributeError, AttributeError]
@@ -176,7 +176,7 @@ async def test_a_pass_that_fails_for_all_is_tried_for_the_most_urgent_first() ->
     desk.store.volumes.delete("pv-2")
     desk.store.pods.upsert(pod("blue", claims=["blue"], priority=9))
     with desk.planner.following():
-        red, blue = desk.ask("red"), desk.ask("blue")
+        red, blue = desk.decide("red"), desk.decide("blue")
         await desk.clock.advance(1)
     assert not isinstance(red.result(), Reserve)
     assert chosen(blue.result()) == "pv-1"

@@ -125,16 +125,19 @@ def print_table(matches: Sequence[Match], volumes: Sequence[Volume], console: Co
 
 def print_unbroken(table: Table, console: Console) -> None:
     """Print a table without breaking a word or a name: in a window too narrow for that, its lines are longer."""
-    last = len(table.columns) - 1
-    for place, column in enumerate(table.columns):
-        cells = (column.header, *column.cells)
-        words = (word for cell in cells for word in (cell.plain if isinstance(cell, Text) else str(cell)).split())
-        # rich adds the padding of both sides, and a table without edges has none outside.
-        column.min_width = max(map(cell_len, words), default=1) - (place == 0) - (place == last)
-    width = console.width
-    console.width = max(width, console.measure(table, options=console.options.update(width=_WIDEST)).minimum)
+    cells = [[str(cell) for cell in (column.header, *column.cells)] for column in table.columns]
+    words = [max((cell_len(word) for cell in column for word in cell.split()), default=1) for column in cells]
+    widths = [max(map(cell_len, column)) for column in cells]
+    natural = console.measure(table, options=console.options.update(width=_WIDEST)).maximum
+    too_much = natural - max(console.width, natural - sum(widths) + sum(words))
+    for _ in range(too_much):
+        widest = max(range(len(widths)), key=lambda place: (widths[place] > words[place], widths[place]))
+        widths[widest] -= 1
+    for column, width in zip(table.columns, widths, strict=True):
+        column.width = width
+    window, console.width = console.width, max(console.width, natural - max(too_much, 0))
     console.print(table, crop=False)
-    console.width = width
+    console.width = window
 
 
 def console_for() -> Console:

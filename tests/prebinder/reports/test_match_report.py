@@ -2,6 +2,7 @@
 
 from io import StringIO
 
+import pytest
 from rich.console import Console
 from rich.text import Text
 
@@ -21,11 +22,10 @@ def printed(width: int) -> str:
     return file.getvalue()
 
 
-def test_no_word_is_broken_at_80_columns() -> None:
-    assert sorted(printed(80).replace("─", "").split()) == sorted(
-        [*["REASON", "NEAREST", "CLAIM", "FOUND"], *CELLS, *PROSE.split()]
-    )
-
-
-def test_prose_is_wrapped_where_there_is_room() -> None:
-    assert max(map(len, printed(130).splitlines())) <= 130
+@pytest.mark.parametrize("width", [40, 80, 114, 120, 130, 300])
+def test_no_word_is_broken_and_prose_is_wrapped(width: int) -> None:
+    """At 114 columns every name has its place."""
+    text = printed(width)
+    header = ["REASON", "NEAREST", "CLAIM", "FOUND"]
+    assert sorted(text.replace("─", "").split()) == sorted([*header, *CELLS, *PROSE.split()])
+    assert max(map(len, text.splitlines())) <= max(width, 114)

@@ -118,6 +118,18 @@ def test_binaries_already_there_are_used(tmp_path: Path) -> None:
     assert given.returncode == 0
 
 
+def test_what_setup_envtest_installed_completes_a_given_directory(tmp_path: Path) -> None:
+    assets, ready = tmp_path / "assets", tmp_path / "ready"
+    for directory in (assets, ready):
+        directory.mkdir()
+    for module in built_by_default():
+        for name in module.packages:
+            (assets if name in {"etcd", "kube-apiserver", "kubectl"} else ready).joinpath(name).touch(mode=0o755)
+    given = start_build(tmp_path, PVC_PREBINDER_CLUSTER_BIN=str(ready), KUBEBUILDER_ASSETS=str(assets))
+    assert given.communicate() == ("", "")
+    assert given.returncode == 0
+
+
 def test_a_given_directory_without_the_binaries_is_an_error_that_names_them(tmp_path: Path) -> None:
     given = start_build(tmp_path, PVC_PREBINDER_CLUSTER_BIN=str(tmp_path))
     _, errors = given.communicate()
@@ -163,6 +175,7 @@ def start_build(directory: Path, breaks: str = "nothing", **variables: str) -> s
         "BUILDS": str(directory / "builds"),
         "BREAKS": breaks,
         "PVC_PREBINDER_CLUSTER_BIN": "",
+        "KUBEBUILDER_ASSETS": "",
         "PVC_PREBINDER_KUBERNETES": "",
     }
     return subprocess.Popen(

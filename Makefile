@@ -30,7 +30,7 @@ $(INSTALLED): pyproject.toml
 demo: install ## Watch pods get all their volumes in one zone, on a real control plane on this machine
 	@$(BIN)/pvc-prebinder demo
 
-test: install ## Run every test (the first time builds a control plane: some 5 minutes)
+test: install ## Run every test (the first time builds a control plane: some 8 minutes)
 	@$(BIN)/python -m devcluster.build
 	@$(BIN)/python -m tests.manifests.tools
 	@$(BIN)/pytest --numprocesses auto --dist loadfile --no-loadscope-reorder $(ARGS)

@@ -29,6 +29,11 @@ COMMANDS = [*(command for commands in cli.SECTIONS.values() for command in comma
 GENERATED = ROOT / "csi" / "proto"
 LONGEST_MODULE = 400
 LARGEST_ROOM = 12
+LONGEST_FUNCTION = 40
+LONGEST_STORY = 50
+"""A test that is told from its beginning to its end may take more lines than a function of the product."""
+COMPOSITION = "prebinder/controller/term.py: compose"
+"""A list of what is connected to what. Its parts would hand ten objects from one to the next."""
 DRAWERS = {"utils", "util", "helpers", "helper", "common", "misc", "manager", "shared"}
 
 
@@ -139,6 +144,22 @@ def test_a_pure_module_remembers_nothing(module: Path) -> None:
 @pytest.mark.parametrize("module", modules(*PRODUCT, "tests", "bench", "soak"), ids=name_of)
 def test_modules_are_short(module: Path) -> None:
     assert len(module.read_text().splitlines()) <= LONGEST_MODULE
+
+
+def long_functions(module: Path, most: int) -> Iterator[str]:
+    """Yield the functions whose statements, without the signature and the docstring, take too many lines."""
+    for node in ast.walk(ast.parse(module.read_text())):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            first, *others = node.body
+            start = others[0] if others and ast.get_docstring(node, clean=False) is not None else first
+            if (node.end_lineno or 0) - start.lineno >= most:
+                yield f"{name_of(module)}: {node.name}"
+
+
+@pytest.mark.parametrize("module", modules(*PRODUCT, "bench", "soak", "tests"), ids=name_of)
+def test_functions_are_short(module: Path) -> None:
+    most = LONGEST_STORY if ROOT / "tests" in module.parents else LONGEST_FUNCTION
+    assert [function for function in long_functions(module, most) if function != COMPOSITION] == []
 
 
 def test_rooms_are_small() -> None:

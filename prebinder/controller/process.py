@@ -95,12 +95,7 @@ class Controller:
             rng,
             instruments.watches,
         )
-        health = settings.health
-        debounce = Debounce(worse=health.unhealthy_after, better=health.healthy_after)
-        self._drivers = Drivers(health.connections, clock, instruments.drivers, debounce=debounce)
-        self._drivers.records.listeners += [instruments.drivers.health_changed, self._health_changed]
-        self._drivers.answering.append(self._driver_answers)
-        instruments.drivers.expect_drivers(endpoint.driver for endpoint in health.endpoints)
+        self._drivers = self._probed_drivers()
         self._recorder = EventRecorder(
             access.api(),
             clock,
@@ -116,6 +111,16 @@ class Controller:
         self._leader_loop: LeaderLoop[Term] = LeaderLoop(
             self._elector, Leadership.unelected(clock, identity), self._begin
         )
+
+    def _probed_drivers(self) -> Drivers:
+        """Return the drivers with an endpoint; what they report goes to the metrics and to the term."""
+        health, metrics = self._settings.health, self._instruments.drivers
+        debounce = Debounce(worse=health.unhealthy_after, better=health.healthy_after)
+        drivers = Drivers(health.connections, self._clock, metrics, debounce=debounce)
+        drivers.records.listeners += [metrics.health_changed, self._health_changed]
+        drivers.answering.append(self._driver_answers)
+        metrics.expect_drivers(endpoint.driver for endpoint in health.endpoints)
+        return drivers
 
     async def run(self, stop: asyncio.Event) -> None:
         """Work until `stop` is set; then finish what has begun, send the pending Events and release the Lease."""

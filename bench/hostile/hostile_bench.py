@@ -41,10 +41,12 @@ async def _rows(quick: bool) -> list[Row]:
 
 
 class Outcome:
-    """`pause` in seconds; `answered`: after how many seconds every pod had an Event, None if not all had."""
+    """`pause` in seconds, `own` the longest in the controller's processor time; `answered`: after how many seconds
+    every pod had an Event, None if not all had.
+    """
 
-    def __init__(self, pause: float, cluster: HostileCluster, answered: float | None) -> None:
-        self.pause = pause
+    def __init__(self, pause: float, own: float, cluster: HostileCluster, answered: float | None) -> None:
+        self.pause, self.own = pause, own
         self.renewal = cluster.longest_without_renewal
         self.told = len(cluster.told)
         self.answered = answered
@@ -54,6 +56,7 @@ def _about(hostile: HostileInput, rounds: list[Outcome]) -> list[Row]:
     best = min(rounds, key=lambda outcome: outcome.pause)
     told = f"{best.told} of {hostile.pods} pods rejected with an Event"
     told += f", all after {best.answered:.1f} s" if best.answered is not None else ""
+    told += f"; {min(outcome.own for outcome in rounds) * 1e3:.0f} ms of the controller's own processor time"
     pauses = tuple(outcome.pause * 1e3 for outcome in rounds) if len(rounds) > 1 else ()
     # The least counts: other work on the machine only makes a pause longer.
     rows = [
@@ -90,8 +93,8 @@ async def _watched(process: Process, cluster: HostileCluster, hostile: HostileIn
     cluster.let_loose()
     answered = await _told(cluster, hostile.pods, seconds)
     process.stdin.write(b"enough\n")
-    pause = float(await process.stdout.readline())
-    return Outcome(pause, cluster, answered)
+    pause, own = map(float, (await process.stdout.readline()).split())
+    return Outcome(pause, own, cluster, answered)
 
 
 async def _told(cluster: HostileCluster, pods: int, seconds: float) -> float | None:

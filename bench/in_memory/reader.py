@@ -10,7 +10,7 @@ import logging
 import sys
 from functools import partial
 from pathlib import Path
-from time import monotonic
+from time import monotonic, process_time
 from typing import Any, Final
 
 import msgspec
@@ -54,14 +54,18 @@ class Pauses:
 
     def __init__(self) -> None:
         self.longest = 0.0
+        self.own = 0.0
+        """The same in processor time of this process, which other work on the machine does not lengthen."""
         self.collection = 0.0
         self._began = 0.0
 
     async def watch(self) -> None:
         while True:
-            before = monotonic()
+            before, used = monotonic(), process_time()
             await asyncio.sleep(TICK)
-            self.longest = max(self.longest, monotonic() - before - TICK)
+            pause = monotonic() - before - TICK
+            self.longest = max(self.longest, pause)
+            self.own = max(self.own, min(pause, process_time() - used))
 
     def collecting(self, phase: str, _info: dict[str, Any]) -> None:
         """Called by the collector."""

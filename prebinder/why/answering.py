@@ -62,14 +62,19 @@ def items_of(facts: Facts, target: Target, namespace: str) -> list[Item]:
     """
     items = list(_items_of(facts, target, target.namespace or namespace))
     if not items:
-        raise CommandError(_absent(target, target.namespace or namespace))
+        raise CommandError(_absent(facts, target, target.namespace or namespace))
     return items
 
 
-def _absent(target: Target, namespace: str) -> str:
+def _absent(facts: Facts, target: Target, namespace: str) -> str:
     if target.kind == VOLUME:
         return f'there is no PersistentVolume "{target.name}"'
-    return f'there is no {target.kind or "Pod or PersistentVolumeClaim"} "{target.name}" in namespace {namespace}'
+    kinds = {POD: facts.snapshot.pods, CLAIM: facts.snapshot.claims}
+    known = (each for kind, objects in kinds.items() if target.kind in {kind, ""} for each in objects.values())
+    others = sorted({each.namespace for each in known if each.name == target.name})
+    hint = f"; try --namespace {others[0]}" if others else ""
+    kind = target.kind or "Pod or PersistentVolumeClaim"
+    return f'there is no {kind} "{target.name}" in namespace {namespace}{hint}'
 
 
 def _items_of(facts: Facts, target: Target, namespace: str) -> Iterator[Item]:

@@ -51,7 +51,7 @@ def waiting_rows(snapshot: Snapshot, causes: Mapping[str, Cause]) -> dict[str, P
 
 def _claims(snapshot: Snapshot) -> Iterator[PendingRow]:
     for key, claim in snapshot.claims.items():
-        if not claim.bind_finished:
+        if not claim.bind_finished or claim.phase == "Lost":
             users = sorted(snapshot.pods_by_claim.get(key, ()))
             yield PendingRow(
                 key=claim_key(key),

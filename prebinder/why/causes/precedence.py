@@ -93,17 +93,18 @@ POD_CHECKS: Final[tuple[PodCheck, ...]] = (
     # Last, what only a text shows: nodes that an extender rejects, and a symptom without a visible cause.
     reported.refused_by_extender,
     reported.bind_timeout,
+    reported.no_free_storage,
 )
 """For a pod without a node, after its claims."""
 
 PLACED_POD_CHECKS: Final[tuple[PodCheck, ...]] = (
-    scheduling.node_missing,
     topology.assigned_out_of_reach,
     attachment.attach_conflict,
     attachment.driver_not_on_node,
     attachment.volume_unhealthy,
     attachment.attach_failed,
     attachment.reported_by_kubelet,
+    scheduling.node_missing,
 )
 """For a pod on a node that does not run yet, after its claims."""
 

@@ -13,7 +13,7 @@ from kube.objects.model import Claim, Pod
 from prebinder.why.causes.finding import Finding, Step
 from prebinder.why.causes.objects import age_text, claim_link, pod_link
 from prebinder.why.facts.details import EventRecord
-from prebinder.why.facts.facts import Facts
+from prebinder.why.facts.facts import Facts, Source
 from prebinder.why.report.report import Evidence, Link
 
 _LONGEST_QUOTE: Final = 300
@@ -59,6 +59,8 @@ _OF_CONTROLLER: Final = re.compile(
 
 _CODES: Final = frozenset(Reason) - {Reason.EXPLANATION_PENDING}
 _MOST_REJECTIONS: Final = 4
+
+_NO_FREE_STORAGE: Final = re.compile(r"did not have enough free storage")
 
 _BIND_TIMEOUT: Final = re.compile(
     r"running PreBind plugin \"?VolumeBinding|timed out waiting for the condition|provisioning failed for PVC"
@@ -159,6 +161,25 @@ def bind_timeout(facts: Facts, pod: Pod) -> Finding | None:
         (pod_link(pod),),
         (words,),
         (Step(f"kubectl -n {pod.namespace} get pvc", "the scheduler retries automatically"),),
+    )
+
+
+def no_free_storage(facts: Facts, pod: Pod) -> Finding | None:
+    """The scheduler found no room for the pod's new volumes, and CSIStorageCapacities could not be read to see why.
+
+    Source: ErrReasonNotEnoughSpace in volumebinding/binder.go.
+    """
+    if facts.has(Source.CAPACITIES):  # Then these are the answer.
+        return None
+    words = _of_scheduler(facts, pod, _NO_FREE_STORAGE)
+    if words is None:
+        return None
+    return Finding(
+        Reason.INSUFFICIENT_STORAGE,
+        "The scheduler found no node where the driver has room for the pod's new volumes.",
+        (pod_link(pod),),
+        (words,),
+        (Step("kubectl get csistoragecapacities -A", "add capacity, or request less"),),
     )
 
 

@@ -12,9 +12,14 @@ NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"
 SIZE: ViewportSize = {"width": 1440, "height": 900}
 
 
+def installed() -> str | None:
+    """Return the browser that is installed."""
+    return os.environ.get("CHROMIUM") or next((path for name in NAMES if (path := which(name))), None)
+
+
 def chromium() -> str:
     """Return the browser that is installed. Skips the test where there is none: Playwright's own are not fetched."""
-    program = os.environ.get("CHROMIUM") or next((path for name in NAMES if (path := which(name))), None)
+    program = installed()
     if program is None:
         pytest.skip("no Chromium: install one (apt-get install chromium), or name it in $CHROMIUM")
     return program

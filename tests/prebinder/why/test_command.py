@@ -72,6 +72,7 @@ def test_a_lone_claim_is_inconclusive(tmp_path: Path, capsys: pytest.CaptureFixt
     ("arguments", "code", "complaint"),
     [
         pytest.param(["pvc/nix"], 1, 'there is no PersistentVolumeClaim "nix" in namespace web', id="no such object"),
+        pytest.param(["pvc/data", "-n", "shop"], 1, "in namespace shop; try --namespace web", id="another namespace"),
         pytest.param(["deploy/x"], 2, 'expected pod/NAME, pvc/NAME, pv/NAME or NAME, found "deploy/x"', id="kind"),
         pytest.param(["-o", "xml"], 2, "expected text, wide, json, yaml, name", id="form"),
         pytest.param(["-A", "pvc/data"], 2, "omit the names", id="all and one"),
@@ -80,7 +81,7 @@ def test_a_lone_claim_is_inconclusive(tmp_path: Path, capsys: pytest.CaptureFixt
 def test_faults_are_one_line(
     tmp_path: Path, arguments: list[str], code: int, complaint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["why", *arguments, "-n", "web", "-f", dumped(tmp_path, WAITING)]) == code
+    assert main(["why", "-n", "web", *arguments, "-f", dumped(tmp_path, WAITING)]) == code
     assert complaint in capsys.readouterr().err
 
 

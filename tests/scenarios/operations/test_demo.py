@@ -7,14 +7,18 @@ import re
 import signal
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
+import aiohttp
 import pytest
+from playwright.async_api import expect
 
 from devcluster.build.binaries import ensure
 from devcluster.build.modules import KWOK, control_plane
 from devcluster.command import down
+from tests.prebinder.view.chromium import installed, launched, opened
 from tests.scenarios.environment.waiting import eventually
 
 pytestmark = pytest.mark.cluster
@@ -87,6 +91,39 @@ async def shell(output: str, beginning: str, home: Path) -> int | None:
     )
     await process.communicate()
     return process.returncode
+
+
+@asynccontextmanager
+async def page_of(output: str, home: Path) -> AsyncIterator[str]:
+    """Serve the page of the demo's cluster with the command that the output names, and return its address."""
+    (kubeconfig,) = re.findall(r"export KUBECONFIG=(\S+)", output)
+    (command,) = re.findall(r"^ +(\S.* why --serve)  ", output, re.MULTILINE)
+    process = await asyncio.create_subprocess_shell(
+        f"exec {command} --port 0 pod/vault -n demo",
+        env=os.environ | {"HOME": str(home), "KUBECONFIG": kubeconfig},
+        stderr=asyncio.subprocess.PIPE,
+    )
+    assert process.stderr is not None
+    try:
+        line = (await process.stderr.readline()).decode()
+        assert line.startswith("Open http://127.0.0.1:"), line
+        yield line.split()[1]
+    finally:
+        process.kill()
+        await process.wait()
+
+
+async def seen_in_the_page(address: str) -> None:
+    """What waits in the demo's cluster is on its page, with its cause: in a browser if there is one."""
+    origin, _, route = address.partition("#")
+    async with aiohttp.ClientSession() as session, session.get(f"{origin}api/v1alpha1/view") as response:
+        assert "pvc/demo/vault-hot" in await response.text()
+    if installed() is None:
+        return
+    async with launched() as browser, opened(browser, f"{origin}#{route}") as page:
+        await expect(page.locator(".zone h2")).to_have_text(["zone-a", "zone-b", "zone-c"])
+        await expect(page.locator("#waiting h3").first).to_have_text(re.compile("NoJointAssignment"))
+        await expect(page.locator("#why")).to_contain_text("pvc-prebinder reserves no volumes for the pod")
 
 
 def ending(output: str) -> str:
@@ -166,6 +203,8 @@ async def test_keep_leaves_a_cluster_that_can_be_used_and_stopped(home: Path) ->
         assert len(json.loads(claims)["items"]) == 17
         assert await shell(output, "kubectl get pv,pvc", home) == 3, "vault cannot be served"
         assert await shell(output, "kubectl -n demo describe", home) == 0
+        async with page_of(output, home) as address:
+            await seen_in_the_page(address)
     finally:
         await asyncio.to_thread(down, directory)
     assert clusters(home) == []

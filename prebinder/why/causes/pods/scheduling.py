@@ -34,6 +34,9 @@ _PATIENCE: Final = timedelta(seconds=10)
 _ALIVE: Final = timedelta(seconds=60)
 """Since the Lease was renewed: four times what leader election allows."""
 
+_LONG_UNTRIED: Final = timedelta(minutes=2)
+"""After this time a pod that no scheduler has tried shows by itself that none works for it."""
+
 
 def claim_not_found(facts: Facts, pod: Pod) -> Finding | None:
     """The pod names a claim that does not exist (`persistentvolumeclaim "X" not found`, volume_binding.go)."""
@@ -129,9 +132,10 @@ def scheduler_not_running(facts: Facts, pod: Pod) -> Finding | None:
     if pod.created is None or facts.now - pod.created < _PATIENCE:
         return None
     if not facts.has(Source.LEASES):
-        if not is_known:
+        if is_known:
+            return None
+        if _was_tried(facts, pod) or facts.now - pod.created < _LONG_UNTRIED:
             facts.need(Source.LEASES)
-        return None
     wanted = {name, _KNOWN_SCHEDULER_LEASES.get(name, name)}
     leases = [lease for lease in facts.leases.values() if lease.name in wanted]
     renewed = max((lease.renewed for lease in leases if lease.renewed is not None), default=None)
@@ -139,7 +143,8 @@ def scheduler_not_running(facts: Facts, pod: Pod) -> Finding | None:
         return None
     if renewed is not None and _is_alive(facts, pod, renewed):
         return None
-    symptom = "it has no Lease" if renewed is None else _lapsed(facts, renewed)
+    no_lease = "it has no Lease" if facts.has(Source.LEASES) else "its Lease could not be read"
+    symptom = no_lease if renewed is None else _lapsed(facts, renewed)
     known = named(sorted({other.scheduler_name for other in facts.snapshot.pods.values() if other.node_name}))
     return Finding(
         Reason.SCHEDULER_NOT_RUNNING,
@@ -224,6 +229,12 @@ def bypasses_scheduler(facts: Facts, claim: Claim) -> Finding | None:
             ),
         ),
     )
+
+
+def _was_tried(facts: Facts, pod: Pod) -> bool:
+    """Whether a scheduler has written its condition into the pod, as it does after its first attempt."""
+    details = facts.pods.get(pod.key)
+    return details is None or any(condition.type == "PodScheduled" for condition in details.conditions)
 
 
 def _last_look(facts: Facts, pod: Pod) -> datetime | None:

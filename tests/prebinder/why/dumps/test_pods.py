@@ -39,6 +39,13 @@ from tests.prebinder.why.dumps.dump import (
     tainted,
 )
 
+UNSCHEDULABLE = {
+    "type": "PodScheduled",
+    "status": "False",
+    "reason": "Unschedulable",
+    "message": "0/2 nodes are available: 2 node(s) did not have enough free storage.",
+}
+
 DUMPS = {
     "a volume for the claim is too small, and a pod waits": Dump(
         "StaticOnlyNoMatch",
@@ -213,6 +220,35 @@ DUMPS = {
             room_in("a"),
         ],
         "kubectl uncordon a1",
+    ),
+    "no scheduler has tried the pod, and Leases are not in the dump": Dump(
+        "SchedulerNotRunning",
+        [
+            pod("db-0", "data", spec={"schedulerName": "zonal"}, status={"conditions": []}),
+            claim(),
+            storage_class(),
+            volume(),
+            node("a1", "a"),
+            pod("other", node="a1"),
+        ],
+        "its Lease could not be read",
+    ),
+    "the scheduler found no room, and capacities are not in the dump": Dump(
+        "InsufficientCapacity",
+        [
+            pod("db-0", "data", status={"conditions": [UNSCHEDULABLE]}),
+            claim(),
+            LATER,
+            driver(storageCapacity=True),
+            csi_node("a1", DRIVER),
+            *NODES,
+        ],
+        "2 node(s) did not have enough free storage",
+    ),
+    "some nodes only are in the dump": Dump(
+        "AttachConflict",
+        [placed("new", "data"), *BOUND_ANYWHERE, attachment("b1"), node("b1", "b"), SCHEDULED],
+        "still attached to node b1",
     ),
     "lists in a list": Dump(
         "ClaimNotFound",

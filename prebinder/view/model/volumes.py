@@ -15,7 +15,7 @@ from csi.health.sources import combined_finding
 from kube.objects.model import Claim, Pod, Volume, value_of
 from kube.rules.quantity import NANO
 from kube.rules.selectors import NAME_FIELD
-from kube.rules.topology import HOSTNAME_LABEL, is_on_one_node, volume_zone
+from kube.rules.topology import HOSTNAME_LABEL, is_on_one_node, volume_zone, zone_of
 from kube.store.snapshot import Snapshot
 from prebinder.view.model.view import VolumeRow, VolumeState
 
@@ -46,14 +46,17 @@ class VolumeRows:
         self._known: dict[str, _Known] = {}
         self._last = Snapshot()
         self._attached: Mapping[str, tuple[str, ...]] = {}
+        self._zones: Mapping[str, str] = {}
 
     def rows(self, snapshot: Snapshot, now: datetime) -> dict[str, VolumeRow]:
         """Return the rows by the volumes' names."""
         last, self._last = self._last, snapshot
         if snapshot.attachments is not last.attachments:
             self._attached = _nodes_by_volume(snapshot)
+        zones, self._zones = self._zones, _zones_of_nodes(snapshot, self._zones, last)
         same_uses = (
-            snapshot.claims is last.claims
+            self._zones == zones
+            and snapshot.claims is last.claims
             and snapshot.pods is last.pods
             and snapshot.attachments is last.attachments
             and not snapshot.csi_nodes_by_ailing_driver
@@ -72,7 +75,8 @@ class VolumeRows:
         pods = _users(claim, snapshot)
         # What nodes report of their storage, and whether a reservation is over, can change without the volume.
         ailing = volume.driver in snapshot.csi_nodes_by_ailing_driver
-        if held is not None and held.steady and not ailing and _same(held, volume, claim, pods, attached):
+        is_unchanged = held is not None and held.steady and not ailing and _same(held, volume, claim, pods, attached)
+        if held is not None and is_unchanged and held.row.zone == self._zone(volume):
             return held
         row = self._made(volume, pods, attached, snapshot, now)
         if held is not None and held.row == row:
@@ -93,7 +97,7 @@ class VolumeRows:
         owner = volume.claim.key if volume.claim is not None and state is not VolumeState.QUARANTINED else ""
         return VolumeRow(
             name=volume.name,
-            zone=volume_zone(volume),
+            zone=self._zone(volume),
             state=state,
             size=quantity_text(volume.capacity),
             bytes=volume.capacity // NANO,
@@ -108,6 +112,16 @@ class VolumeRows:
             driver=volume.driver or volume.source,
             local=is_on_one_node(volume),
         )
+
+    def _zone(self, volume: Volume) -> str:
+        """Return the volume's zone, or that of the node on which it is."""
+        return volume_zone(volume) or next((self._zones.get(node, "") for node in _own_nodes(volume)), "")
+
+
+def _zones_of_nodes(snapshot: Snapshot, known: Mapping[str, str], last: Snapshot) -> Mapping[str, str]:
+    if snapshot.nodes is last.nodes:
+        return known
+    return {name: zone_of(node.labels) for name, node in snapshot.nodes.items()}
 
 
 def _state(volume: Volume, annotations: Annotations, *, reserved: bool) -> VolumeState:

@@ -144,6 +144,24 @@ def test_a_volume_is_where_it_is_attached_used_or_local() -> None:
     assert volumes["pv-free"].nodes == ()
 
 
+def test_a_local_volume_is_in_the_zone_of_its_node() -> None:
+    """Its affinity names the node only; the node may be read after it, and may be given another zone."""
+    made = cluster()
+    made.volume("pv-local", "", node="b1")
+    nodes = [each for each in made.objects if each["kind"] == "Node"]
+    made.objects[:] = [each for each in made.objects if each["kind"] != "Node"]
+    built = Built(made)
+    assert built.view().volumes["pv-local"].zone == ""
+    for each in nodes:
+        built.take(each)
+    assert built.view().volumes["pv-local"].zone == "b"
+    (own,) = (each for each in nodes if each["metadata"]["name"] == "b1")
+    own["metadata"]["labels"] |= {ZONE: "c"}
+    own["metadata"]["resourceVersion"] = "999"
+    built.take(own)
+    assert built.view().volumes["pv-local"].zone == "c"
+
+
 @pytest.mark.parametrize(
     ("how", "state"),
     [

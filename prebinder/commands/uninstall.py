@@ -88,13 +88,13 @@ def command(
 async def _uninstall(access: ClusterAccess, parts: tuple[Part, ...], lease: tuple[str, str], *, dry_run: bool) -> int:
     namespace, name = lease
     lines = _Lines(dry_run=dry_run)
-    async with cluster_api(access) as api:
+    async with cluster_api(access, dry_run=dry_run) as api:
         held = await holders(api, namespace, (name, SCHEDULER.lease), datetime.now(UTC))
         if held and not dry_run:
             raise CommandError("; ".join(held))
         for sentence in held:
             sys.stderr.write(f"pvc-prebinder: {sentence}\n")
-        remover = Remover(api, access.annotations, parts, lines, dry_run)
+        remover = Remover(api, access.annotations, parts, lines)
         await remover.run()
     if not lines.objects and not remover.left:
         sys.stdout.write(f"Nothing with the prefix {access.annotations.prefix} is left.\n")

@@ -16,6 +16,7 @@ from rich.text import Text
 
 from binder.reservation.contract import DEFAULT_PREFIX, Annotations
 from kube.client.api import KubeApi, Listing
+from kube.client.dry_run import DryRun
 from kube.decoding.decode import MalformedObject, decode_volume, decoders
 from kube.errors import Forbidden, KubeconfigError, KubeError, NotFound, Unauthorized
 from kube.objects.api_resource import CLAIMS, CSI_NODES, NODES, VOLUMES, Resource
@@ -60,20 +61,20 @@ def access_flags(function: Callable[..., int]) -> Callable[..., int]:
 
 
 @asynccontextmanager
-async def cluster_api(access: ClusterAccess) -> AsyncIterator[KubeApi]:
-    """Connect to the cluster that the flags name. Errors inside become a CommandError."""
-    async with cluster_connection(access) as (api, _):
+async def cluster_api(access: ClusterAccess, *, dry_run: bool = False) -> AsyncIterator[KubeApi]:
+    """Connect to the cluster that the flags name; in a dry run nothing is written. Errors become a CommandError."""
+    async with cluster_connection(access, dry_run=dry_run) as (api, _):
         yield api
 
 
 @asynccontextmanager
-async def cluster_connection(access: ClusterAccess) -> AsyncIterator[tuple[KubeApi, str]]:
+async def cluster_connection(access: ClusterAccess, *, dry_run: bool = False) -> AsyncIterator[tuple[KubeApi, str]]:
     """As `cluster_api`, and the namespace of the context beside it."""
     try:
         from kube.client.connect import connect  # noqa: PLC0415 - what reads files only does without it
 
         async with await connect(access.kubeconfig, access.context) as transport:
-            yield KubeApi(transport), transport.namespace
+            yield KubeApi(DryRun(transport) if dry_run else transport), transport.namespace
     except Forbidden as error:
         raise CommandError(f"{error}; request that permission, or choose another --context") from error
     except Unauthorized as error:

@@ -59,7 +59,6 @@ class Remover:
     annotations: Annotations
     parts: Collection[Part]
     reporter: Reporter
-    dry_run: bool = False
     left: int = field(default=0, init=False)
     """Objects that still have something of ours."""
 
@@ -114,8 +113,7 @@ class Remover:
             if removal is None:
                 return
             try:
-                if not self.dry_run:
-                    await self._write(kind.resource, record, removal)
+                await self._write(kind.resource, record, removal)
             except FASTER:
                 changed = await self._read(kind, record)
                 if changed is None:

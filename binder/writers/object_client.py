@@ -10,7 +10,7 @@ import msgspec
 
 from binder.reservation.contract import Annotations
 from binder.reservation.writes import Patch
-from kube.client.ports import ReaderAndPatcher
+from kube.client.api import KubeApi
 from kube.decoding.decode import decode_claim, decode_pod_record, decode_volume
 from kube.errors import Conflict, Invalid, NotFound
 from kube.objects.api_resource import CLAIMS, PODS, VOLUMES, Resource
@@ -39,7 +39,7 @@ class _Head(msgspec.Struct):
 
 
 async def patch_as_seen(  # noqa: PLR0913 - the shape of kube.client.api.KubeApi
-    api: ReaderAndPatcher,
+    api: KubeApi,
     resource: Resource,
     name: str,
     body: Patch,
@@ -85,7 +85,7 @@ class LiveObjects:
     `api` is fenced: it rejects a write without the Lease (kube.leaderelection.leadership.FencedTransport).
     """
 
-    def __init__(self, api: ReaderAndPatcher, store: Store, annotations: Annotations) -> None:
+    def __init__(self, api: KubeApi, store: Store, annotations: Annotations) -> None:
         self._api = api
         self._store = store
         self._annotations = annotations

@@ -7,7 +7,7 @@ the pod itself shows whether the first one succeeded.
 from typing import Any, Final
 
 from binder.matching.rejection import Reason, Rejection
-from kube.client.ports import ReaderAndCreator
+from kube.client.api import KubeApi
 from kube.decoding.decode import decode_pod_record
 from kube.errors import Conflict, NotFound, Unavailable
 from kube.objects.api_resource import PODS
@@ -23,7 +23,7 @@ class BindPod:
 
     name: Final = "BindPod"
 
-    def __init__(self, api: ReaderAndCreator) -> None:
+    def __init__(self, api: KubeApi) -> None:
         self._api = api
 
     async def bind(self, placement: ScheduleResult) -> Rejection | None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from kube.client.ports import ObjectReader
+from kube.client.api import KubeApi
 from kube.clock import Clock
 from kube.decoding.decode import decode_pod_record
 from kube.errors import KubeError, NotFound
@@ -34,7 +34,7 @@ class NotAssigned:
 class AssignmentCheck:
     """Checks assignments that are overdue. `assigned` are the pods that have a node, according to a watch."""
 
-    def __init__(self, api: ObjectReader, assigned: Collection[Pod], cluster: SchedulerCache, clock: Clock) -> None:
+    def __init__(self, api: KubeApi, assigned: Collection[Pod], cluster: SchedulerCache, clock: Clock) -> None:
         self._api = api
         self._assigned = assigned
         self._cluster = cluster

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import msgspec
 
+from kube.client.api import KubeApi
 from kube.client.event_recorder import EventSink
-from kube.client.ports import ObjectCreator
 from kube.client.reflector import SILENCE_SECONDS
 from kube.clock import Clock
 from kube.errors import KubeError, NotFound
@@ -38,7 +38,7 @@ class _Answer(msgspec.Struct):
 class Evictor:
     """Evicts pods, under the Lease of `api`."""
 
-    def __init__(self, api: ObjectCreator, events: EventSink, clock: Clock) -> None:
+    def __init__(self, api: KubeApi, events: EventSink, clock: Clock) -> None:
         self._api = api
         self._events = events
         self._clock = clock

@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from kube.backoff import backoff
-from kube.client.ports import ReaderAndPatcher
+from kube.client.api import KubeApi
 from kube.clock import Clock
 from kube.errors import Conflict, KubeError, NotFound, RetryableError
 from kube.objects.api_resource import PODS
@@ -50,7 +50,7 @@ _NOTHING: Final = SchedulingStatus("", "")
 class PodStatus:
     """Writes in the background while `run` runs."""
 
-    def __init__(self, api: ReaderAndPatcher, clock: Clock) -> None:
+    def __init__(self, api: KubeApi, clock: Clock) -> None:
         self._api = api
         self._clock = clock
         self._last: dict[str, tuple[str, SchedulingStatus]] = {}

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Final
 
 from binder.reservation.contract import Annotations
+from kube.client.api import KubeApi
 from kube.client.event_recorder import EventSink
-from kube.client.ports import ObjectReader
 from kube.clock import Clock, within
 from kube.leaderelection.leadership import one_loss
 from kube.objects.model import Pod
@@ -41,7 +41,7 @@ class Scheduler:
     def __init__(  # noqa: PLR0913 - all that it takes from its process, by name
         self,
         *,
-        api: ObjectReader,
+        api: KubeApi,
         store: Store,
         pods: Collection[Pod],
         cluster: SchedulerCache,

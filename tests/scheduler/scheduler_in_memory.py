@@ -1,9 +1,10 @@
 """The standalone scheduler with everything around it in memory: a store, waiting pods, plugins that do as told."""
 
 import asyncio
+import re
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 
 import msgspec
@@ -12,9 +13,10 @@ from msgspec.structs import replace
 from binder.matching.rejection import Reason, Rejection
 from binder.model.view import PlanSettings
 from binder.reservation.contract import Annotations
+from kube.client.api import KubeApi
 from kube.client.event_recorder import EventDraft
+from kube.client.transport import Request, Response, StreamResponse
 from kube.errors import KubeError, NotFound
-from kube.objects.api_resource import Resource
 from kube.objects.model import Node, Pod
 from kube.store.collection import Collection
 from kube.store.store import Store
@@ -162,19 +164,24 @@ class Server:
     def assign(self, pod: Pod, node: str) -> None:
         self.pods[pod.key] = _document(replace(pod, node_name=node, resource_version=pod.resource_version + 1))
 
-    async def get(self, resource: Resource, name: str, namespace: str = "") -> msgspec.Raw:
-        self.reads[name] += 1
+    async def send(self, request: Request) -> Response:
+        path = re.fullmatch(r"/api/v1/namespaces/(.+)/pods/(.+)", request.path)
+        assert path is not None
+        self.reads[path[2]] += 1
         if self.failures:
             raise self.failures.pop(0)
-        key = f"{namespace}/{name}"
+        key = f"{path[1]}/{path[2]}"
         if self.truth is None:
             stored = self.pods.get(key)
         else:
             there = self.truth(key)
             stored = None if there is None else _document(there)
         if stored is None:
-            raise NotFound("GET", name, 404, "NotFound", "no such pod")
-        return msgspec.Raw(msgspec.json.encode(stored))
+            raise NotFound("GET", path[2], 404, "NotFound", "no such pod")
+        return Response(200, msgspec.json.encode(stored))
+
+    def stream(self, request: Request) -> AbstractAsyncContextManager[StreamResponse]:
+        raise NotImplementedError
 
 
 def _document(pod: Pod) -> Object:
@@ -226,7 +233,7 @@ class Desk:
         profile = default_profile(NAME)
         self.configuration = Fixed(Configuration({NAME: profile}))
         self.scheduler = Scheduler(
-            api=self.server,
+            api=KubeApi(self.server),
             store=self.store,
             pods=self.pods,
             cluster=self.cluster,

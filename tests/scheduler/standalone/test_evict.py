@@ -1,17 +1,20 @@
 """Victims leave through the eviction API, each once, and the first refusal ends it."""
 
 import asyncio
+import re
 from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import msgspec
 import pytest
 
+from kube.client.api import KubeApi
 from kube.client.event_recorder import EventDraft
 from kube.client.reflector import SILENCE_SECONDS
+from kube.client.transport import Request, Response, StreamResponse
 from kube.errors import Conflict, Forbidden, KubeError, LeadershipLost, NotFound, Throttled
 from kube.objects import model
-from kube.objects.api_resource import Resource
 from scheduler.preemption.budgets import Budgets
 from scheduler.preemption.preemption import Preemption
 from scheduler.standalone.evict import PATIENCE, Evictor
@@ -31,16 +34,18 @@ class Server:
         self.evicted: list[str] = []
         self.bodies: list[Mapping[str, Any]] = []
 
-    async def create(
-        self, resource: Resource, body: Mapping[str, Any], namespace: str = "", *, name: str = "", subresource: str = ""
-    ) -> msgspec.Raw:
-        assert (resource.plural, subresource) == ("pods", "eviction")
-        answer = self.refusals.get(name, SUCCESS)
+    async def send(self, request: Request) -> Response:
+        path = re.fullmatch(r"/api/v1/namespaces/(.+)/pods/(.+)/eviction", request.path)
+        assert path is not None
+        answer = self.refusals.get(path[2], SUCCESS)
         if isinstance(answer, Exception):
             raise answer
-        self.evicted.append(f"{namespace}/{name}")
-        self.bodies.append(body)
-        return msgspec.Raw(msgspec.json.encode(answer))
+        self.evicted.append(f"{path[1]}/{path[2]}")
+        self.bodies.append(msgspec.json.decode(request.body or b""))
+        return Response(201, msgspec.json.encode(answer))
+
+    def stream(self, request: Request) -> AbstractAsyncContextManager[StreamResponse]:
+        raise NotImplementedError
 
 
 class SlowServer(Server):
@@ -55,12 +60,10 @@ class SlowServer(Server):
         for _ in range(requests):
             await self._received.acquire()
 
-    async def create(
-        self, resource: Resource, body: Mapping[str, Any], namespace: str = "", *, name: str = "", subresource: str = ""
-    ) -> msgspec.Raw:
+    async def send(self, request: Request) -> Response:
         self._received.release()
         await self.answer.wait()
-        return await super().create(resource, body, namespace, name=name, subresource=subresource)
+        return await super().send(request)
 
 
 class RecordedEvents:
@@ -85,7 +88,7 @@ def evict(evictor: Evictor, *victims: model.Pod, budgets: Budgets | None = None)
 
 def test_evicts_all_and_tells_them_why() -> None:
     server, sink = Server(), RecordedEvents()
-    evictor = Evictor(server, sink, FakeClock())
+    evictor = Evictor(KubeApi(server), sink, FakeClock())
     assert evict(evictor, victim("a"), victim("b")) == ""
     assert server.evicted == ["default/a", "default/b"]
     assert server.bodies[0] == {
@@ -103,7 +106,7 @@ def test_evicts_all_and_tells_them_why() -> None:
 
 def test_nobody_is_evicted_twice() -> None:
     server, clock = Server(), FakeClock()
-    evictor = Evictor(server, RecordedEvents(), clock)
+    evictor = Evictor(KubeApi(server), RecordedEvents(), clock)
     for _ in range(2):
         assert evict(evictor, victim("a"), victim("gone", deleting=True)) == ""
     assert server.evicted == ["default/a"]
@@ -114,7 +117,7 @@ def test_nobody_is_evicted_twice() -> None:
 
 def test_two_preemptors_of_one_victim_at_once_make_one_event() -> None:
     server, sink = SlowServer(), RecordedEvents()
-    evictor = Evictor(server, sink, FakeClock())
+    evictor = Evictor(KubeApi(server), sink, FakeClock())
 
     async def both() -> list[str]:
         preemption = Preemption("n1", (victim("a"),))
@@ -129,7 +132,7 @@ def test_two_preemptors_of_one_victim_at_once_make_one_event() -> None:
 
 def test_who_is_gone_already_is_no_obstacle() -> None:
     server, sink = Server({"a": refused(NotFound, 404)}), RecordedEvents()
-    evictor = Evictor(server, sink, FakeClock())
+    evictor = Evictor(KubeApi(server), sink, FakeClock())
     assert evict(evictor, victim("a"), victim("b")) == ""
     assert [draft.regarding.name for draft in sink.drafts] == ["b"]
     # Nobody else is evicted in its stead until a watch shows that it is gone.
@@ -149,7 +152,7 @@ def test_who_is_gone_already_is_no_obstacle() -> None:
 def test_the_first_refusal_ends_it_before_those_who_are_free_to_go(refusal: Exception | dict[str, Any]) -> None:
     server, sink = Server({"guarded": refusal}), RecordedEvents()
     budgets = Budgets([builders.budget(labels={"app": "web"}, allowed=1)])
-    evictor = Evictor(server, sink, FakeClock())
+    evictor = Evictor(KubeApi(server), sink, FakeClock())
     victims = [victim("free"), victim("guarded", labels={"app": "web"})]
     assert "could not evict pod default/guarded" in evict(evictor, *victims, budgets=budgets)
     assert "default/free" not in server.evicted
@@ -159,12 +162,12 @@ def test_the_first_refusal_ends_it_before_those_who_are_free_to_go(refusal: Exce
 
 def test_a_lost_lease_ends_everything() -> None:
     with pytest.raises(LeadershipLost):
-        evict(Evictor(Server({"a": LeadershipLost("gone")}), RecordedEvents(), FakeClock()), victim("a"))
+        evict(Evictor(KubeApi(Server({"a": LeadershipLost("gone")})), RecordedEvents(), FakeClock()), victim("a"))
 
 
 def test_an_accepted_eviction_is_not_forgotten_while_a_watch_is_half_open() -> None:
     clock = FakeClock()
-    evictor = Evictor(Server({}), RecordedEvents(), clock)
+    evictor = Evictor(KubeApi(Server({})), RecordedEvents(), clock)
     assert evict(evictor, victim("a")) == ""
     asyncio.run(clock.advance(SILENCE_SECONDS + 60))
     assert evictor.going() == {victim("a").uid}

@@ -84,7 +84,7 @@ class Sweep:
         self._probes = VolumeProbes(probe, records, pace, clock)
         self._running, self._in_use = asyncio.Lock(), asyncio.Lock()
         self._ran = False
-        self._number = self._in_use_number = 0
+        self._number = 0
         self._done = self._total = 0
         self._last_in_use = self._next_in_use = clock.monotonic()
 
@@ -120,7 +120,6 @@ class Sweep:
             return
         async with self._in_use:
             since, self._last_in_use = now - self._last_in_use, now
-            self._in_use_number += 1
             await self._probe_in_use(await self._order.in_use(self._driver), min(since, self._pace.in_use_interval))
             took = self._clock.monotonic() - now
             self._next_in_use = now + max(took / _LIST_SHARE, self._pace.in_use_interval - took - IN_USE_TICK)
@@ -128,7 +127,7 @@ class Sweep:
     async def _probe_in_use(self, classes: Sequence[Collection[str]], since: float) -> None:
         if not any(classes):
             return
-        this = Round(max(1, self._pace.at_once // 2), self._in_use_number, self._clock.now())
+        this = Round(max(1, self._pace.at_once // 2), began=self._clock.now())
         try:
             negotiation = await self._probe.session.negotiated()
             if negotiation.protocol is None:

@@ -23,7 +23,7 @@ from kube.client.rate_limit import TokenBucket
 from kube.clock import Clock
 
 SWEEPS_PER_GET: Final = 20
-"""Rounds by a list of unhealthy volumes until each volume that the list omits has been probed individually."""
+"""Sweeps by a list of unhealthy volumes until each volume that the list omits has been probed individually."""
 BREATH: Final = 500
 """Records written before other tasks get to run."""
 _NEVER: Final = datetime.min.replace(tzinfo=UTC)
@@ -46,11 +46,12 @@ class Pace:
 class Round:
     """One pass over volumes. `done` is called for each; `began` ends probes of volumes known since then.
 
-    `at_once` probes run concurrently. Rounds by lists of unhealthy volumes have a `number`.
+    `at_once` probes run concurrently. In rounds with a `number` some of the volumes that a list of unhealthy ones omits
+    are probed too.
     """
 
     at_once: int
-    number: int = 0
+    number: int | None = None
     began: datetime | None = None
     done: Callable[[], None] = lambda: None
 
@@ -190,10 +191,11 @@ def needs_get(listing: HealthProtocol | None, record: HealthRecord | None, verdi
     return verdict.unhealthy and (record is None or record.state is not verdict.state)
 
 
-def _is_due(handle: str, negotiation: Negotiation, number: int) -> bool:
+def _is_due(handle: str, negotiation: Negotiation, number: int | None) -> bool:
     """Whether a volume that a list of unhealthy volumes omits is due for a probe of its own.
 
     Such a list omits both healthy and deleted volumes; only a get tells them apart (NOT_FOUND).
     """
-    by_list = negotiation.listing is HealthProtocol.HEALTH_BY_LIST
-    return by_list and crc32(handle.encode()) % SWEEPS_PER_GET == number % SWEEPS_PER_GET
+    if number is None or negotiation.listing is not HealthProtocol.HEALTH_BY_LIST:
+        return False
+    return crc32(handle.encode()) % SWEEPS_PER_GET == number % SWEEPS_PER_GET

@@ -11,7 +11,7 @@ from google.protobuf.message import Message
 
 from csi.proto import csi_v1_pb2 as csi
 from csi.sweep import IN_USE_TICK
-from csi.volume_probes import Pace
+from csi.volume_probes import SWEEPS_PER_GET, Pace
 from tests.csi.scripted_driver import (
     NAME,
     Refused,
@@ -181,7 +181,7 @@ async def test_by_list_where_the_driver_lists(tmp_path: Path) -> None:
         stage.driver.script[GET_HEALTH] = with_health(b=LOST, c=LOST)
         await stage.in_use(ROUND)
         calls = stage.calls()
-        assert calls[LISTED_UNHEALTHY] == 1
+        assert (calls[LISTED_UNHEALTHY], calls[GET_HEALTH]) == (1, 1), "only what the list changes is confirmed"
         assert stage.states() == ["Healthy", "DataLoss", "Healthy", "Healthy", "Healthy"]
         await stage.sweep.run()
         assert stage.state("c") == "DataLoss"
@@ -195,4 +195,12 @@ async def test_a_list_that_breaks_off_changes_nothing(tmp_path: Path) -> None:
         assert stage.calls()[LISTED_UNHEALTHY] == 2
         assert stage.states() == ["Healthy"] * 5
         assert stage.sweeps.lists[-1] == (f"/csi.v1.Controller/{LISTED_UNHEALTHY}", "Internal")
-        assert NAME in stage.drivers.endpoints_up()
+        assert stage.drivers.endpoints_up() == {NAME: True}
+
+
+async def test_volumes_that_a_list_omits_are_left_to_the_sweeps(tmp_path: Path) -> None:
+    async with watched(tmp_path, Rpc.GET_VOLUME_HEALTH, Rpc.LIST_VOLUME_HEALTH) as stage:
+        stage.order.used = [[], list(ALL)]
+        await stage.in_use(SWEEPS_PER_GET * ROUND)
+        calls = stage.calls()
+        assert (calls[LISTED_UNHEALTHY], calls[GET_HEALTH]) == (SWEEPS_PER_GET, 0)

@@ -18,6 +18,7 @@ from devcluster.control_plane.api import Api, answers_ok
 from devcluster.control_plane.assembly import administrator_trust, assemble, prepare
 from devcluster.control_plane.components import Layout, Options
 from devcluster.control_plane.nodes import NodeSpec, is_schedulable
+from devcluster.driver.generation import Generation
 from devcluster.driver.process import Driver, directory_driver, mock_driver
 from devcluster.errors import AddressInUseError, ClusterError
 from devcluster.node import prerequisites
@@ -183,12 +184,16 @@ class DevCluster:
         return driver
 
     async def start_driver(
-        self, name: str, root: Path | None = None, topology: Mapping[str, str] | None = None
+        self,
+        name: str,
+        root: Path | None = None,
+        topology: Mapping[str, str] | None = None,
+        generation: Generation = Generation.CONDITION,
     ) -> Driver:
         """Start the directory-backed CSI driver; its volumes live below `root`, by default in this directory."""
         root = root or self.directory / f"volumes-{name}"
         root.mkdir(parents=True, exist_ok=True)
-        driver = directory_driver(name, root, topology or {}, self._running_state(), self.directory)
+        driver = directory_driver(name, root, topology or {}, self._running_state(), self.directory, generation)
         await driver.start()
         return driver
 

@@ -15,3 +15,6 @@ find "$1"/lib/python3*/site-packages/numpy -type d -name tests -prune -exec rm -
 for library in "$1"/lib/python3*/site-packages/highspy/libhighs.so.1.*; do
     ln -sf "$(basename "$library")" "$(dirname "$library")/libhighs.so.1"
 done
+# What compilers and type checkers read.
+find "$1"/lib/python3*/site-packages \( -name '*.pyi' -o -name '*.a' -o -name '*.h' -o -name '*.hpp' \) -type f -delete
+rm -r "$1"/lib/python3*/site-packages/numpy/f2py

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from devcluster.control_plane.api import accepts
+from devcluster.driver.generation import Generation
 from devcluster.processes.component import Component, ProcessOwner
 
 
@@ -35,12 +36,17 @@ def mock_driver(binary: Path, name: str, volumes: int, owner: ProcessOwner, dire
 
 
 def directory_driver(
-    name: str, root: Path, topology: Mapping[str, str], owner: ProcessOwner, directory: Path
+    name: str,
+    root: Path,
+    topology: Mapping[str, str],
+    owner: ProcessOwner,
+    directory: Path,
+    generation: Generation = Generation.CONDITION,
 ) -> Driver:
     """Return the driver whose volumes are directories below `root`, not started."""
     socket = directory / f"{name}.sock"
     command: list[str | Path] = [sys.executable, "-m", "devcluster.driver"]
-    command += ["--socket", socket, "--root", root, "--name", name]
+    command += ["--socket", socket, "--root", root, "--name", name, "--generation", generation.value]
     for key, value in topology.items():
         command += ["--topology", f"{key}={value}"]
     return Driver(name, command, owner=owner, directory=directory, socket=socket)

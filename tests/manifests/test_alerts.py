@@ -119,7 +119,7 @@ async def exported() -> dict[str, list[dict[str, str]]]:
 
 def names(expression: str) -> set[str]:
     """Return the metrics that an expression names."""
-    bare = re.sub(r"\{[^}]*\}|\[[^\]]*\]|\b(by|without|on) \([^)]*\)", " ", expression)
+    bare = re.sub(r"\{[^}]*\}|\[[^\]]*\]|\boffset \d+[smhd]|\b(by|without|on) \([^)]*\)", " ", expression)
     return set(re.findall(r"[a-zA-Z_:][a-zA-Z0-9_:]*", bare)) - PROMQL
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Protocol
 
 from devcluster.cluster import DevCluster
+from devcluster.driver.generation import Generation
 from devcluster.driver.health import VolumeFault
 from devcluster.driver.process import Driver
 from devcluster.driver.volumes import break_volume, create_volume, make_well
@@ -66,9 +67,11 @@ class Mock:
         return f"nowhere-{next(self._unknown)}"
 
 
-async def start_directories(cluster: DevCluster, name: str) -> Directories:
+async def start_directories(
+    cluster: DevCluster, name: str, generation: Generation = Generation.CONDITION
+) -> Directories:
     root = cluster.directory / f"volumes-{name}"
-    driver = await cluster.start_driver(name, root, {ZONE: "zone-a"})
+    driver = await cluster.start_driver(name, root, {ZONE: "zone-a"}, generation)
     return Directories(driver, root)
 
 

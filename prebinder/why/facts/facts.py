@@ -105,7 +105,8 @@ class Facts:
 
     `snapshot` has the objects that rules use, as every other part of the program sees them; the other mappings have
     what only `why` uses, by the same keys. `skipped` are sources that could not be read and the reason. `everywhere` is
-    whether namespaced kinds were read in all namespaces. `asked` are the sources that some check has used since
+    whether namespaced kinds were read in all namespaces. `events_end` is when the last Event of a dump was written,
+    after which it says nothing; None if they are those of now. `asked` are the sources that some check has used since
     `for_one`: the answer about an object depends on no other.
     """
 
@@ -124,6 +125,7 @@ class Facts:
     device_claims: Mapping[str, DeviceClaimRecord] = field(default_factory=dict)
     namespaces: Mapping[str, Pairs] = field(default_factory=dict)
     everywhere: bool = False
+    events_end: datetime | None = None
     annotations: Annotations = field(default_factory=Annotations)
     asked: set[Source] = field(default_factory=set, compare=False)
 

@@ -1,6 +1,7 @@
 """Facts from files: a dump of `kubectl get ... -o json`, any mix of objects and lists, offline."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import BinaryIO, Final
 
@@ -42,8 +43,8 @@ def facts_from(paths: Sequence[str], stdin: BinaryIO, now: datetime, prefix: str
 
     A kind without any object counts as not read: the file does not show whether there is none. If the file holds
     cluster-scoped objects, the kinds that are dumped with them count as read, and CSIDrivers if it holds CSINodes. If
-    it holds Leases, it was written when the last of them was renewed: ages are measured from that time, and not from
-    `now`.
+    it holds Leases, it was written when the last of them was renewed, or something later happened: ages are measured
+    from that time, and not from `now`.
     """
     gathering = Gathering(prefix)
     read_into(gathering, paths, stdin)
@@ -54,4 +55,5 @@ def facts_from(paths: Sequence[str], stdin: BinaryIO, now: datetime, prefix: str
         # Every node has a CSINode; of CSIDrivers a cluster may have none, and that is often the cause.
         read.add(Source.CSI_DRIVERS)
     skipped = {source: _ABSENT for source in _KINDS if source not in read}
-    return gathering.facts(min(now, gathering.last_renewal or now), read, skipped, everywhere=True), gathering.faults
+    facts = gathering.facts(min(now, gathering.written_at or now), read, skipped, everywhere=True)
+    return replace(facts, events_end=gathering.last_event), gathering.faults

@@ -114,9 +114,25 @@ class Gathering:
             self.faults.append(f"{source}: {error}")
 
     @property
-    def last_renewal(self) -> datetime | None:
-        """When the last Lease was renewed, None without any: in a running cluster some Lease always is."""
-        return max((lease.renewed for lease in self._leases.values() if lease.renewed is not None), default=None)
+    def written_at(self) -> datetime | None:
+        """When the last Lease was renewed, or something later was created or reported; None without any Lease.
+
+        In a running cluster some Lease always is. A file may hold only that of a component that has stopped.
+        """
+        renewals = [lease.renewed for lease in self._leases.values() if lease.renewed is not None]
+        if not renewals:
+            return None
+        waiting = (record for kind in ("Pod", "PersistentVolumeClaim") for record in self._records[kind].values())
+        created = [
+            record.created for record in waiting if isinstance(record, Pod | Claim) and record.created is not None
+        ]
+        return max((*renewals, *created, *([self.last_event] if self.last_event is not None else [])))
+
+    @property
+    def last_event(self) -> datetime | None:
+        """When the last Event was reported."""
+        written = (event.last for events in self._events.values() for event in events if event.last is not None)
+        return max(written, default=None)
 
     def facts(
         self, now: datetime, read: Iterable[Source], skipped: dict[Source, str], *, everywhere: bool = False

@@ -55,8 +55,9 @@ def refused_claims(facts: Facts) -> Iterator[tuple[str, str]]:
     if not facts.has(Source.EVENTS):
         return
     refused = set()
+    end = facts.events_end or facts.now
     for key, event, name in _refusals(facts):
-        if event.last is None or facts.now - event.last < _STILL_TRIED:
+        if event.last is None or end - event.last < _STILL_TRIED:
             refused.add((key.partition("/")[0], name))
     for namespace, name in sorted(refused):
         if f"{namespace}/{name}" not in facts.snapshot.claims:

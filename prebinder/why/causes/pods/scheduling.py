@@ -22,6 +22,7 @@ from prebinder.why.causes.objects import (
     users_of,
     with_default_class,
 )
+from prebinder.why.facts.details import LeaseRecord
 from prebinder.why.facts.facts import Facts, Source
 from prebinder.why.report.report import Evidence, Link
 
@@ -129,15 +130,14 @@ def scheduler_not_running(facts: Facts, pod: Pod) -> Finding | None:
         return None
     name = pod.scheduler_name
     is_known = pod.unschedulable or bool(pod.nominated_node) or _last_look(facts, pod) is not None
-    if pod.created is None or facts.now - pod.created < _PATIENCE:
+    if pod.created is None or (facts.now - pod.created < _PATIENCE and not _lapsed_before(facts, pod.created, name)):
         return None
     if not facts.has(Source.LEASES):
         if is_known:
             return None
         if _was_tried(facts, pod) or facts.now - pod.created < _LONG_UNTRIED:
             facts.need(Source.LEASES)
-    wanted = {name, _KNOWN_SCHEDULER_LEASES.get(name, name)}
-    leases = [lease for lease in facts.leases.values() if lease.name in wanted]
+    leases = _leases_of(facts, name)
     renewed = max((lease.renewed for lease in leases if lease.renewed is not None), default=None)
     if renewed is None and (is_known or (not leases and _schedules_others(facts, name))):
         return None
@@ -229,6 +229,17 @@ def bypasses_scheduler(facts: Facts, claim: Claim) -> Finding | None:
             ),
         ),
     )
+
+
+def _leases_of(facts: Facts, scheduler: str) -> list[LeaseRecord]:
+    wanted = {scheduler, _KNOWN_SCHEDULER_LEASES.get(scheduler, scheduler)}
+    return [lease for lease in facts.leases.values() if lease.name in wanted]
+
+
+def _lapsed_before(facts: Facts, created: datetime, scheduler: str) -> bool:
+    """Whether the scheduler had stopped when the pod was created."""
+    renewals = [lease.renewed for lease in _leases_of(facts, scheduler) if lease.renewed is not None]
+    return bool(renewals) and created - max(renewals) > _ALIVE
 
 
 def _was_tried(facts: Facts, pod: Pod) -> bool:

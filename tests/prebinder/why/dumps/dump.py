@@ -52,6 +52,7 @@ REFUSAL = (
 )
 UNEXPLAINED = "No volumes reserved: ExplanationPending. Many pods were rejected at once."
 WEBHOOK = 'admission webhook "policy.example" denied the request: label team is missing'
+EXCEEDED = "forbidden: exceeded quota: small, requested: requests.storage=10Gi, used: requests.storage=0, limited: 1Gi"
 LIMIT = "maximum storage usage per PersistentVolumeClaim is 1Gi, but request is 10Gi"
 OF_SET = "create Claim data-db-0 for Pod db-0 in StatefulSet db failed error: {}"
 OTHER_DRIVER = [driver("other.csi.example"), csi_node("a1", "other.csi.example")]

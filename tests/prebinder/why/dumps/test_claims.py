@@ -5,8 +5,20 @@ from pathlib import Path
 
 import pytest
 
-from tests.prebinder.why.documents import DRIVER, claim, csi_node, driver, event, lease, pod, storage_class, volume
+from tests.prebinder.why.documents import (
+    DRIVER,
+    claim,
+    csi_node,
+    driver,
+    event,
+    lease,
+    node,
+    pod,
+    storage_class,
+    volume,
+)
 from tests.prebinder.why.dumps.dump import (
+    EXCEEDED,
     LATER,
     LIMIT,
     NODES,
@@ -23,6 +35,23 @@ from tests.prebinder.why.dumps.dump import (
 )
 
 DUMPS = {
+    "the only Lease is that of a provisioner which had stopped": Dump(
+        "ProvisionerMissing",
+        [
+            claim(),
+            NOW_MADE,
+            driver(),
+            csi_node("a1", DRIVER),
+            node("a1", "a"),
+            lease("disk-csi-example", timedelta(hours=2)),
+        ],
+        "does not respond: its Lease was last renewed",
+    ),
+    "a quota forbids a claim, in a dump of long ago without Leases": Dump(
+        "QuotaExceeded",
+        [refused(OF_SET.format(f'persistentvolumeclaims "data-db-0" is {EXCEEDED}')), node("a1", "a"), storage_class()],
+        "describe quota small",
+    ),
     "a Released volume of the same name hides no missing driver": Dump(
         "ProvisionerMissing", [claim(), NOW_MADE, volume(**OLD), *NODES, *OTHER_DRIVER]
     ),

@@ -12,6 +12,7 @@ from tests.prebinder.why.documents import (
     csi_node,
     driver,
     event,
+    lease,
     node,
     pod,
     storage_class,
@@ -244,6 +245,16 @@ DUMPS = {
             *NODES,
         ],
         "2 node(s) did not have enough free storage",
+    ),
+    "the only Lease is that of a scheduler which had stopped": Dump(
+        "SchedulerNotRunning",
+        [
+            pod("db-0", "data", status={"conditions": []}),
+            *BOUND,
+            node("a1", "a"),
+            lease("kube-scheduler", timedelta(hours=2)),
+        ],
+        "its Lease was last renewed",
     ),
     "some nodes only are in the dump": Dump(
         "AttachConflict",

@@ -116,14 +116,16 @@ async def page_of(output: str, home: Path) -> AsyncIterator[str]:
 async def seen_in_the_page(address: str) -> None:
     """What waits in the demo's cluster is on its page, with its cause: in a browser if there is one."""
     origin, _, route = address.partition("#")
-    async with aiohttp.ClientSession() as session, session.get(f"{origin}api/v1alpha1/view") as response:
-        assert "pvc/demo/vault-hot" in await response.text()
+    question = f"{origin}api/v1alpha1/why?kind=pod&namespace=demo&name=vault"
+    async with aiohttp.ClientSession() as session, session.get(question) as response:
+        (item,) = (await response.json())["report"]["items"]
+        assert item["problem"], item
     if installed() is None:
         return
     async with launched() as browser, opened(browser, f"{origin}#{route}") as page:
         await expect(page.locator(".zone h2")).to_contain_text(["zone-a", "zone-b", "zone-c"])
-        await expect(page.locator("#waiting h3").first).to_have_text(re.compile("NoJointAssignment"))
-        await expect(page.locator("#why")).to_contain_text("pvc-prebinder reserves no volumes for the pod")
+        await expect(page.locator("#waiting h3").first).to_contain_text(item["code"])
+        await expect(page.locator("#why")).to_contain_text(item["code"])
 
 
 def ending(output: str) -> str:

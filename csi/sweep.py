@@ -26,7 +26,7 @@ from kube.clock import Clock
 IN_USE_TICK: Final = 1.0
 """Seconds between two calls of `run_in_use`."""
 _LIST_SHARE: Final = 0.5
-"""Of the time, at most, that a driver spends on volumes in use."""
+"""Of the time, at most, that a driver spends on lists for volumes in use."""
 _NO_AGE: Final = timedelta()
 
 
@@ -120,27 +120,33 @@ class Sweep:
             return
         async with self._in_use:
             since, self._last_in_use = now - self._last_in_use, now
-            await self._probe_in_use(await self._order.in_use(self._driver), min(since, self._pace.in_use_interval))
+            listing = await self._probe_in_use(
+                await self._order.in_use(self._driver), min(since, self._pace.in_use_interval)
+            )
             took = self._clock.monotonic() - now
-            self._next_in_use = now + max(took / _LIST_SHARE, self._pace.in_use_interval - took - IN_USE_TICK)
+            self._next_in_use = now + max(listing / _LIST_SHARE, self._pace.in_use_interval - took - IN_USE_TICK)
 
-    async def _probe_in_use(self, classes: Sequence[Collection[str]], since: float) -> None:
+    async def _probe_in_use(self, classes: Sequence[Collection[str]], since: float) -> float:
+        """Probe once what is due after so many seconds; return how many of these the driver took for a list."""
         if not any(classes):
-            return
+            return 0.0
         this = Round(max(1, self._pace.at_once // 2), began=self._clock.now())
         try:
             negotiation = await self._probe.session.negotiated()
             if negotiation.protocol is None:
-                return
+                return 0.0
             if negotiation.listing is not None:
+                began = self._clock.monotonic()
                 listed, handles = await self._list(negotiation.listing), list(chain.from_iterable(classes))
+                took = self._clock.monotonic() - began
                 await self._probes.take_in(handles, negotiation, listed, this)
-                return
+                return took
         except CallFailed:
             # The next sweep notices, and records it for all volumes.
-            return
+            return 0.0
         count = spare_probes(self._total, self._pace.rate, self._pace.interval, since)
         await self._probes.each(next_in_use(classes, self._probes.known_at, count), this)
+        return 0.0
 
     async def _run(self) -> None:
         handles = self._ordered(await self._order.handles(self._driver))

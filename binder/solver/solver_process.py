@@ -1,8 +1,8 @@
 """The solver process from the controller's side.
 
 Native code that crashes ends only that process, a search that does not end is ended with it, and the memory of solver
-and program is returned afterwards. Whatever fails, the answer is the program's start: what was planned without a
-solver.
+and program is returned when volumes are no longer short. Whatever fails, the answer is the program's start: what was
+planned without a solver.
 """
 
 import logging
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from math import inf, isfinite
-from threading import Event, Timer
+from threading import Event, Lock, Timer, current_thread
 from typing import Final, Protocol
 
 import msgspec
@@ -26,6 +26,8 @@ COMMAND: Final = (sys.executable, "-P", "-m", "binder.solver")
 START_SECONDS: Final = 20.0
 GRACE_SECONDS: Final = 3.0
 """How much longer than it was given a search may take: HiGHS reads the clock between its steps only."""
+IDLE_SECONDS: Final = 30.0
+"""After which the process ends. Where volumes stay short pass follows pass, and a start takes a tenth of a second."""
 _ENVIRONMENT: Final = {"OPENBLAS_NUM_THREADS": "1"}
 """numpy, which HiGHS's interface needs, would otherwise reserve memory for a thread on each processor."""
 
@@ -56,25 +58,45 @@ class _Failed(Exception):
 
 
 class SolverProcess:
-    """Starts solver processes, one for a pass in which volumes are short.
+    """Starts a solver process when one is needed, and ends it when it was not needed for a while.
 
     Failures are counted; each cause is logged once.
     """
 
     def __init__(
-        self, metrics: SolverMetrics, command: Sequence[str] = COMMAND, grace_seconds: float = GRACE_SECONDS
+        self,
+        metrics: SolverMetrics,
+        command: Sequence[str] = COMMAND,
+        *,
+        grace_seconds: float = GRACE_SECONDS,
+        idle_seconds: float = IDLE_SECONDS,
     ) -> None:
-        self._metrics, self._command, self._grace = metrics, command, grace_seconds
+        self._metrics, self._idle_seconds = metrics, idle_seconds
+        self._running = _Running(command, grace_seconds)
+        self._lock = Lock()
+        self._idle: Timer | None = None
         self._logged: set[SolverFailure] = set()
 
     @contextmanager
     def session(self) -> Iterator[Solve]:
-        """Yield a solver for one pass, in one thread. Its process begins with the first program and ends here."""
-        session = _Session(self._command, self._grace, self._failed)
-        try:
-            yield session.solve
-        finally:
-            session.end()
+        """Yield a solver for one pass, in one thread. A session waits for the one before."""
+        with self._lock:
+            if self._idle is not None:
+                self._idle.cancel()
+                self._idle = None
+            try:
+                yield _Session(self._running, self._failed).solve
+            finally:
+                if self._running.started:
+                    self._idle = timer = Timer(self._idle_seconds, self._end_idle)
+                    # A controller that stops waits for no timer; the process ends with its standard input.
+                    timer.daemon = True
+                    timer.start()
+
+    def _end_idle(self) -> None:
+        with self._lock:
+            if self._idle is current_thread():
+                self._running.end()
 
     def _failed(self, failure: _Failed) -> None:
         self._metrics.solver_failed(failure.cause)
@@ -84,24 +106,35 @@ class SolverProcess:
 
 
 class _Session:
-    """The process of a pass, after the first program and until a failure."""
+    """What a pass solves, until a failure."""
 
-    def __init__(self, command: Sequence[str], grace: float, failed: Callable[[_Failed], None]) -> None:
-        self._command, self._grace, self._report = command, grace, failed
-        self._process: subprocess.Popen[bytes] | None = None
+    def __init__(self, running: "_Running", failed: Callable[[_Failed], None]) -> None:
+        self._running, self._report = running, failed
         self._failed = False
 
     def solve(self, program: IntegerProgram, seconds: float, /) -> Solution:
         """Return the process's solution, the program's start if it failed now or before. Raises nothing."""
         if not self._failed:
             try:
-                return self._solved(program, seconds)
+                return self._running.solved(program, seconds)
             except _Failed as failure:
                 # A second process would most likely fail at the same program, and others wait for this pass.
                 self._failed = True
-                self.end()
+                self._running.end()
                 self._report(failure)
         return Solution(program.start, inf, 0.0)
+
+
+class _Running:
+    """The process, from the first program on."""
+
+    def __init__(self, command: Sequence[str], grace: float) -> None:
+        self._command, self._grace = command, grace
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def started(self) -> bool:
+        return self._process is not None
 
     def end(self) -> None:
         """End the process if there is one."""
@@ -110,8 +143,9 @@ class _Session:
             self._process.communicate()
             self._process = None
 
-    def _solved(self, program: IntegerProgram, seconds: float) -> Solution:
-        process = self._process or self._started()
+    def solved(self, program: IntegerProgram, seconds: float) -> Solution:
+        """Return the process's solution. Raises _Failed."""
+        process = self._present()
         answer = _answer(process, seconds + self._grace, Task(program, seconds))
         if isinstance(answer, str):
             raise _Failed(SolverFailure.ERROR, answer)
@@ -119,7 +153,14 @@ class _Session:
             raise _Failed(SolverFailure.INVALID, "not a solution of the program")
         return answer
 
-    def _started(self) -> subprocess.Popen[bytes]:
+    def _present(self) -> subprocess.Popen[bytes]:
+        if self._process is not None and self._process.poll() is None:
+            return self._process
+        # It may have ended since the last pass.
+        self.end()
+        return self._start()
+
+    def _start(self) -> subprocess.Popen[bytes]:
         pipe = subprocess.PIPE
         try:
             self._process = process = subprocess.Popen(

@@ -204,3 +204,19 @@ async def test_volumes_that_a_list_omits_are_left_to_the_sweeps(tmp_path: Path) 
         await stage.in_use(SWEEPS_PER_GET * ROUND)
         calls = stage.calls()
         assert (calls[LISTED_UNHEALTHY], calls[GET_HEALTH]) == (SWEEPS_PER_GET, 0)
+
+
+async def test_a_round_that_confirmed_many_volumes_does_not_delay_the_next(tmp_path: Path) -> None:
+    """The first round probes each volume, at one in ten seconds; the next begins at once."""
+    pace = Pace(rate=0.1, at_once=2)
+    async with ScriptedDriver(tmp_path / "s.sock", rpcs=(Rpc.GET_VOLUME_HEALTH, Rpc.LIST_VOLUME_HEALTH)) as driver:
+        stage = Watched(driver, pace)
+        stage.order.ordered = ["a"]
+        await stage.sweep.run()
+        stage.order.used = [[], list(ALL)]
+        stage.calls()
+        await stage.in_use(ROUND)
+        assert stage.calls()[GET_HEALTH] == len(ALL) - 1
+        await stage.in_use(2 * IN_USE_TICK)
+        assert stage.calls()[LISTED_UNHEALTHY] == 1
+        await stage.drivers.close()

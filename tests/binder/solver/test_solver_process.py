@@ -2,7 +2,9 @@
 
 import logging
 import os
+import signal
 import sys
+import time
 from pathlib import Path
 from typing import Final
 
@@ -61,13 +63,18 @@ def patience(failure: SolverFailure) -> float:
     return 0.1 if failure is SolverFailure.TIMEOUT else LONG
 
 
+def solver_process(counts: Counts, command: tuple[str, ...] = COMMAND, *, grace_seconds: float = LONG) -> SolverProcess:
+    """One whose process ends with the pass."""
+    return SolverProcess(counts, command, grace_seconds=grace_seconds, idle_seconds=0.0)
+
+
 @pytest.fixture
 def counts() -> Counts:
     return Counts()
 
 
 def test_the_solution_is_that_of_the_solver(counts: Counts) -> None:
-    with SolverProcess(counts).session() as solve_elsewhere:
+    with solver_process(counts).session() as solve_elsewhere:
         for _ in range(2):
             solution = solve_elsewhere(PROGRAM, LONG)
             assert gained(PROGRAM, solution.values) == BEST
@@ -76,7 +83,7 @@ def test_the_solution_is_that_of_the_solver(counts: Counts) -> None:
 
 
 def test_a_session_without_a_program_starts_no_process(counts: Counts) -> None:
-    with SolverProcess(counts, ("/nowhere/solver",)).session():
+    with solver_process(counts, ("/nowhere/solver",)).session():
         pass
     assert not counts.counted
 
@@ -85,14 +92,14 @@ def test_a_session_without_a_program_starts_no_process(counts: Counts) -> None:
 def test_a_failure_leaves_the_start_and_is_counted(
     counts: Counts, command: tuple[str, ...], failure: SolverFailure
 ) -> None:
-    with SolverProcess(counts, command, patience(failure)).session() as solve_elsewhere:
+    with solver_process(counts, command, grace_seconds=patience(failure)).session() as solve_elsewhere:
         for _ in range(2):
             assert list(solve_elsewhere(PROGRAM, 0.1).values) == [0, 3]
     assert counts.counted == {("solver failed", failure): 1}
 
 
 def test_the_next_pass_tries_again_and_a_cause_is_logged_once(counts: Counts, caplog: pytest.LogCaptureFixture) -> None:
-    process = SolverProcess(counts, python("raise SystemExit(3)"))
+    process = solver_process(counts, python("raise SystemExit(3)"))
     with caplog.at_level(logging.WARNING):
         for _ in range(3):
             with process.session() as solve_elsewhere:
@@ -109,27 +116,70 @@ def started(tmp_path: Path) -> tuple[tuple[str, ...], Path]:
     return python(f"{code} runpy.run_module('binder.solver', run_name='__main__')"), note
 
 
+def numbers(note: Path) -> list[int]:
+    return [int(number) for number in note.read_text(encoding="ascii").split()]
+
+
 @pytest.mark.parametrize("error", [None, ZeroDivisionError])
-def test_the_process_serves_one_pass_and_is_gone_after_it(
+def test_the_process_serves_pass_after_pass(
     counts: Counts, started: tuple[tuple[str, ...], Path], error: type[Exception] | None
 ) -> None:
     command, note = started
-    try:
-        with SolverProcess(counts, command).session() as solve_elsewhere:
-            solve_elsewhere(PROGRAM, LONG)
-            solve_elsewhere(PROGRAM, LONG)
-            if error is not None:
-                raise error
-    except ZeroDivisionError:
-        pass
-    (number,) = note.read_text(encoding="ascii").split()
-    with pytest.raises(ProcessLookupError):
-        os.kill(int(number), 0)
+    process = SolverProcess(counts, command)
+    for _ in range(2):
+        try:
+            with process.session() as solve_elsewhere:
+                solve_elsewhere(PROGRAM, LONG)
+                solve_elsewhere(PROGRAM, LONG)
+                if error is not None:
+                    raise error
+        except ZeroDivisionError:
+            pass
+    (number,) = numbers(note)
+    os.kill(number, signal.SIGKILL)
+    assert not counts.counted
+
+
+def test_the_process_ends_when_it_is_idle_and_another_serves_the_next_pass(
+    counts: Counts, started: tuple[tuple[str, ...], Path]
+) -> None:
+    command, note = started
+    process = solver_process(counts, command)
+    for passes in (1, 2):
+        with process.session() as solve_elsewhere:
+            assert gained(PROGRAM, solve_elsewhere(PROGRAM, LONG).values) == BEST
+        assert len(numbers(note)) == passes
+        wait_for_end(numbers(note)[-1])
+    assert not counts.counted
+
+
+def wait_for_end(number: int) -> None:
+    """Wait until there is no such process any more; the test's timeout is the limit."""
+    while True:
+        try:
+            os.kill(number, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.01)
+
+
+def test_a_process_that_ended_between_two_passes_is_replaced(
+    counts: Counts, started: tuple[tuple[str, ...], Path]
+) -> None:
+    command, note = started
+    process = SolverProcess(counts, command)
+    for _ in range(2):
+        with process.session() as solve_elsewhere:
+            assert gained(PROGRAM, solve_elsewhere(PROGRAM, LONG).values) == BEST
+        os.kill(numbers(note)[-1], signal.SIGKILL)
+        os.waitid(os.P_PID, numbers(note)[-1], os.WEXITED | os.WNOWAIT)
+    assert len(numbers(note)) == 2
+    assert not counts.counted
 
 
 def test_as_many_pods_are_served_as_with_the_solver_in_this_process(counts: Counts) -> None:
     seen = view(*HiddenSolution(2, pods=30, slack=(0,)).records())
-    with SolverProcess(counts, COMMAND).session() as solve_elsewhere:
+    with solver_process(counts).session() as solve_elsewhere:
         assert len(served(seen, solve_elsewhere)) == 30
     assert not counts.counted
 
@@ -138,6 +188,6 @@ def test_as_many_pods_are_served_as_with_the_solver_in_this_process(counts: Coun
 def test_pods_keep_what_they_got_one_by_one_when_the_solver_fails(counts: Counts, cause: str) -> None:
     seen = view(*HiddenSolution(2, pods=30, slack=(0,)).records())
     command, failure = FAILING[cause]
-    with SolverProcess(counts, command, patience(failure)).session() as solve_elsewhere:
+    with solver_process(counts, command, grace_seconds=patience(failure)).session() as solve_elsewhere:
         assert served(seen, solve_elsewhere) == served(seen, unchanged)
     assert counts.counted.total() == 1

@@ -66,7 +66,7 @@ class Drivers:
         probe = self._probes.get(driver)
         if probe is None:
             witness = Witness("pvc-prebinder", self._clock.now())
-            return witness.says(HealthState.UNSUPPORTED, "NoEndpoint", f"no CSI endpoint for driver {driver!r}")
+            return witness.verdict(HealthState.UNSUPPORTED, "NoEndpoint", f"no CSI endpoint for driver {driver!r}")
         key = (driver, handle)
         known = self.records.state(driver, handle)
         if known is not None and known.last.fresh(self._clock.now(), max_age) and probe.is_complete(known.last):

@@ -122,7 +122,7 @@ class DriverProbe:
         except CallFailed as failed:
             return interpret.failed_call(self.witness(), failed.code, failed.details)
         absent = "the driver's list omits the volume, and the driver offers no call to probe a single volume"
-        return listed.get(handle) or self.witness().says(HealthState.UNKNOWN, NOT_LISTED, absent)
+        return listed.get(handle) or self.witness().verdict(HealthState.UNKNOWN, NOT_LISTED, absent)
 
     async def _walk(self) -> Listed:
         negotiation = await self.session.negotiated()

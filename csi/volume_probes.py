@@ -157,9 +157,9 @@ class VolumeProbes:
         """Return the verdict on a volume that a list omits: healthy in a list of unhealthy ones, else gone."""
         if negotiation.listing is HealthProtocol.HEALTH_BY_LIST:
             well = "not in the driver's list of unhealthy volumes"
-            return self._probe.witness().says(HealthState.HEALTHY, "NotListed", well)
+            return self._probe.witness().verdict(HealthState.HEALTHY, "NotListed", well)
         gone = "not in the driver's list of all volumes"
-        return self._probe.witness().says(HealthState.INACCESSIBLE, interpret.NOT_FOUND, gone)
+        return self._probe.witness().verdict(HealthState.INACCESSIBLE, interpret.NOT_FOUND, gone)
 
     def _got(self, handle: str, verdict: Verdict, listed: Observation | None, *, believed: bool) -> None:
         """Record the result of a get. Nothing was learned from a call that was never sent."""

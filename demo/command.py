@@ -200,8 +200,8 @@ def first_act_is_over(rows: Sequence[Row], watcher: Watcher) -> bool:
     pods = watcher.snapshot.pods.values()
     waiting = [pod.name for pod in pods if pod.phase != "Running"]
     open_claims = {row.pod for row in rows if row.state != "Bound"}
-    told = f"{demo_scene.NAMESPACE}/{demo_scene.IMPOSSIBLE_POD}" in watcher.refusals
-    return told and waiting == [demo_scene.IMPOSSIBLE_POD] and open_claims == {demo_scene.IMPOSSIBLE_POD}
+    rejected = f"{demo_scene.NAMESPACE}/{demo_scene.IMPOSSIBLE_POD}" in watcher.refusals
+    return rejected and waiting == [demo_scene.IMPOSSIBLE_POD] and open_claims == {demo_scene.IMPOSSIBLE_POD}
 
 
 def tail(log: Path, lines: int = 15) -> str:

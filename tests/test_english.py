@@ -40,6 +40,9 @@ FORBIDDEN: Final = re.compile(
 NAMELESS: Final = {"one", "found", "said"}
 """Names of variables that say nothing of the value: a volume, a claim, a match and a verdict have names."""
 
+IDIOM: Final = NAMELESS | {"told", "asked", "Said", "Told", "Asked", "_said", "_told", "_asked"}
+"""The same as names of functions, classes and attributes: what was reported, probed or requested is called so."""
+
 FORBIDDEN_IN_DOCSTRINGS: Final = re.compile(
     r"\b(sick\w*|nobody|somebody|anybody|whoever|whom|afresh|anew)\b", re.IGNORECASE
 )
@@ -144,9 +147,23 @@ def bound_names(module: Path) -> Iterator[tuple[int, str]]:
             yield node.lineno, node.id
 
 
+def defined_names(module: Path) -> Iterator[tuple[int, str]]:
+    """Yield functions, classes and the attributes that are assigned, with their lines."""
+    for node in ast.walk(ast.parse(module.read_text())):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.lineno, node.name
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.lineno, node.attr
+
+
 @pytest.mark.parametrize("module", modules(*EVERYWHERE), ids=name_of)
 def test_variables_are_named_for_what_they_are(module: Path) -> None:
     assert [f"{line}: {name}" for line, name in bound_names(module) if name in NAMELESS] == []
+
+
+@pytest.mark.parametrize("module", modules(*PRODUCT, "soak", "tests", "docs"), ids=name_of)
+def test_definitions_are_named_for_what_they_are(module: Path) -> None:
+    assert [f"{line}: {name}" for line, name in defined_names(module) if name in IDIOM] == []
 
 
 def docstrings_of(module: Path) -> Iterator[tuple[int, str]]:

@@ -65,7 +65,7 @@ class Request(msgspec.Struct):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RequestKind:
     """Requests that count as equal."""
 
     agent: str
@@ -97,22 +97,22 @@ def entries(audit: Path) -> list[Request]:
     return list({entry.audit_id: entry for entry in map(decoder.decode, lines)}.values())
 
 
-def counts(requests: Iterable[Request]) -> Counter[Asked]:
+def counts(requests: Iterable[Request]) -> Counter[RequestKind]:
     """Count the components' requests for single objects, except Leases. Lists and watches do not grow with objects."""
     return Counter(
-        Asked(request.agent, request.verb, request.subject, request.answer.code)
+        RequestKind(request.agent, request.verb, request.subject, request.answer.code)
         for request in requests
         if request.agent and request.request.resource != _LEASES and request.verb not in {"list", "watch"}
     )
 
 
-def conflicts(counted: Mapping[Asked, int]) -> int:
+def conflicts(counted: Mapping[RequestKind, int]) -> int:
     """Return how many requests were answered 409."""
-    return sum(count for asked, count in counted.items() if asked.code == CONFLICT)
+    return sum(count for request, count in counted.items() if request.code == CONFLICT)
 
 
-def by(agent: str, counted: Mapping[Asked, int], *, writes: bool = False) -> dict[Asked, int]:
+def by(agent: str, counted: Mapping[RequestKind, int], *, writes: bool = False) -> dict[RequestKind, int]:
     """Return the requests of one component, or only its writes, most frequent first."""
-    chosen = [(asked, count) for asked, count in counted.items() if asked.agent == agent]
-    ordered: Sequence[tuple[Asked, int]] = sorted(chosen, key=lambda pair: (-pair[1], str(pair[0])))
-    return {asked: count for asked, count in ordered if not (writes and asked.verb in READING)}
+    chosen = [(request, count) for request, count in counted.items() if request.agent == agent]
+    ordered: Sequence[tuple[RequestKind, int]] = sorted(chosen, key=lambda pair: (-pair[1], str(pair[0])))
+    return {request: count for request, count in ordered if not (writes and request.verb in READING)}

@@ -13,7 +13,7 @@ from statistics import quantiles
 from time import monotonic
 from typing import Final
 
-from bench.control_plane.audit import CONFLICT, EVERYBODY, Asked, by, conflicts, counts, entries
+from bench.control_plane.audit import CONFLICT, EVERYBODY, RequestKind, by, conflicts, counts, entries
 from bench.control_plane.documents import NAMESPACE, claim, pod, volume
 from bench.control_plane.stage import Stage, in_parallel, stage
 from bench.control_plane.timeline import Timeline
@@ -79,7 +79,7 @@ class Outcome:
     reserved: Latency
     bound: Latency
     placed: Latency
-    asked: Mapping[Asked, int]
+    requests: Mapping[RequestKind, int]
     """Requests of components to the API server, by its audit log: from the first pair on until all pods had nodes."""
     beside: float = 0.0
     """Cores that other work kept busy meanwhile."""
@@ -111,7 +111,7 @@ async def _run_case(case: Case, audit: Path) -> Outcome:
             if case.wait_for_pods:
                 await timeline.until(lambda seen: len(seen.placed) == case.pairs, LONGEST)
         await asyncio.sleep(EVENTS_SECONDS)
-        asked = counts(entries(audit)[before:])
+        requests = counts(entries(audit)[before:])
     last = max(timeline.bound.values(), default=started)
     return Outcome(
         case,
@@ -120,7 +120,7 @@ async def _run_case(case: Case, audit: Path) -> Outcome:
         reserved=_latency(timeline, timeline.reserved),
         bound=_latency(timeline, timeline.bound),
         placed=_latency(timeline, timeline.placed),
-        asked=asked,
+        requests=requests,
     )
 
 
@@ -177,9 +177,9 @@ def measure(chosen: Sequence[Case]) -> list[Row]:
 def _rows(outcome: Outcome) -> list[Row]:
     title = outcome.case.title
     bound, placed = outcome.bound, outcome.placed
-    told = f"{bound.count} bound, created in {outcome.creating:.1f} s"
+    details = f"{bound.count} bound, created in {outcome.creating:.1f} s"
     return [
-        Row(f"{title}: {RATE}", outcome.per_second, "pairs/s", told),
+        Row(f"{title}: {RATE}", outcome.per_second, "pairs/s", details),
         Row(f"{title}: reserved p50", outcome.reserved.p50, "s", f"p99 {outcome.reserved.p99:.2f} s"),
         Row(f"{title}: {BOUND_P50}", bound.p50, "s"),
         Row(f"{title}: {BOUND_P99}", bound.p99, "s"),
@@ -190,20 +190,20 @@ def _rows(outcome: Outcome) -> list[Row]:
 
 def _requests(outcome: Outcome) -> list[Row]:
     """The API server requests of a pair, by component. Counts hardly depend on the machine."""
-    case, asked = outcome.case, outcome.asked
-    late = {each: count for each, count in asked.items() if each.code == CONFLICT}
-    told = ", ".join(f"{each.agent} {_share(each, count, case)}" for each, count in late.items())
+    case, requests = outcome.case, outcome.requests
+    late = {each: count for each, count in requests.items() if each.code == CONFLICT}
+    details = ", ".join(f"{each.agent} {_share(each, count, case)}" for each, count in late.items())
     goal = CONFLICTS.get((case.mode, case.gated))
-    rows = [Row(f"{case.title}: answered 409", conflicts(asked) / case.pairs, "a pair", told, at_most=goal)]
-    for agent in sorted({each.agent for each in asked}):
-        written = by(agent, asked, writes=True)
-        told = ", ".join(_share(each, count, case) for each, count in by(agent, asked).items())
-        rows.append(Row(f"{case.title}: writes, {agent}", sum(written.values()) / case.pairs, "a pair", told))
+    rows = [Row(f"{case.title}: answered 409", conflicts(requests) / case.pairs, "a pair", details, at_most=goal)]
+    for agent in sorted({each.agent for each in requests}):
+        written = by(agent, requests, writes=True)
+        details = ", ".join(_share(each, count, case) for each, count in by(agent, requests).items())
+        rows.append(Row(f"{case.title}: writes, {agent}", sum(written.values()) / case.pairs, "a pair", details))
     return rows
 
 
-def _share(asked: Asked, count: int, case: Case) -> str:
-    return f"{count / case.pairs:.2f} {asked}"
+def _share(request: RequestKind, count: int, case: Case) -> str:
+    return f"{count / case.pairs:.2f} {request}"
 
 
 def _comparisons(outcomes: Sequence[Outcome]) -> list[Row]:
@@ -220,10 +220,10 @@ def _compared(outcome: Outcome, base: Outcome) -> list[Row]:
     case, beside = outcome.case, max(outcome.beside, base.beside)
     sooner, faster = base.bound.p50 / outcome.reserved.p50, outcome.per_second / base.per_second
     gate = SOONER if case.gated and not case.lifted and case.pairs >= PAIRS else None
-    told = "in-tree bound p50 / reserved p50", "pairs/s to Bound, to in-tree"
+    details = "in-tree bound p50 / reserved p50", "pairs/s to Bound, to in-tree"
     return [
-        Row(f"{case.title}: reserved sooner", sooner, "x", told[0], at_least=gate, beside=beside),
-        Row(f"{case.title}: bound faster", faster, "x", told[1], at_least=_goal(case), beside=beside),
+        Row(f"{case.title}: reserved sooner", sooner, "x", details[0], at_least=gate, beside=beside),
+        Row(f"{case.title}: bound faster", faster, "x", details[1], at_least=_goal(case), beside=beside),
     ]
 
 

@@ -186,8 +186,8 @@ def _rows(case: Case, delays: Delays, interval: float) -> list[Row]:
     latest = interval + Limits().deadline
     unhealthy = distribution(f"{case.title}: unhealthy known after", delays.unhealthy[case.driver, False], latest)
     well = distribution(f"{case.title}: recovery known after", delays.well[case.driver, False], latest)
-    told = f"at the latest; external-health-monitor 0.18: {case.theirs:,.0f} s"
-    rows = [unhealthy, well, Row(f"{case.title}: unhealthy known sooner", case.theirs / unhealthy.value, "x", told)]
+    details = f"at the latest; external-health-monitor 0.18: {case.theirs:,.0f} s"
+    rows = [unhealthy, well, Row(f"{case.title}: unhealthy known sooner", case.theirs / unhealthy.value, "x", details)]
     title, goal = f"{case.title}, {case.used:,} in use", min(IN_USE_GOAL, latest)
     for what, known in (("unhealthy", delays.unhealthy), ("recovery", delays.well)):
         seconds = known.get((case.driver, True), [])
@@ -199,12 +199,12 @@ def _rows(case: Case, delays: Delays, interval: float) -> list[Row]:
 def percentile(name: str, seconds: Sequence[float], latest: float) -> Row:
     """Return the 99th percentile as the row's value, and the others in its detail."""
     cuts = quantiles(seconds, n=100, method="inclusive")
-    told = f"of {len(seconds)}; p50 {cuts[49]:.1f} s, p90 {cuts[89]:.1f} s, longest {max(seconds):.1f} s"
-    return Row(name, cuts[98], "s", told, at_most=latest)
+    details = f"of {len(seconds)}; p50 {cuts[49]:.1f} s, p90 {cuts[89]:.1f} s, longest {max(seconds):.1f} s"
+    return Row(name, cuts[98], "s", details, at_most=latest)
 
 
 def distribution(name: str, seconds: Sequence[float], latest: float) -> Row:
     """Return the longest as the row's value, and the others in its detail."""
     cuts = quantiles(seconds, n=100, method="inclusive")
-    told = f"longest of {len(seconds)}; p50 {cuts[49]:.1f} s, p90 {cuts[89]:.1f} s, p99 {cuts[98]:.1f} s"
-    return Row(name, max(seconds), "s", told, at_most=latest)
+    details = f"longest of {len(seconds)}; p50 {cuts[49]:.1f} s, p90 {cuts[89]:.1f} s, p99 {cuts[98]:.1f} s"
+    return Row(name, max(seconds), "s", details, at_most=latest)

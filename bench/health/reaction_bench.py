@@ -141,9 +141,9 @@ class Story:
         written = [entry for entry in seen if entry.verb not in READING and entry.request.resource != LEASES.plural]
         now = usage(pid)
         swept = await self._controller.total(SWEPT)
-        told = f"{scale.volumes:,} volumes by get, one driver, the whole controller"
+        details = f"{scale.volumes:,} volumes by get, one driver, the whole controller"
         return [
-            Row("full sweep", swept, "s", told, at_most=scale.interval),
+            Row("full sweep", swept, "s", details, at_most=scale.interval),
             Row("writes while nothing changes", len(written), "", f"Events included, in {seconds:.0f} s", at_most=0),
             Row("processor time", (now.processor - used) / seconds * 100, "% of a core", f"over {seconds:.0f} s"),
             Row("memory", now.memory, "MB", f"whole process, {now.peak:.0f} MB at the peak"),

@@ -112,10 +112,10 @@ async def _by_get(root: Path, count: int) -> list[Row]:
         swept = await _one_sweep(driver, count, Pace())
         uncapped = await _one_sweep(driver, count, UNLIMITED)
     title = f"{count:,} volumes by get"
-    told = f"without the cap: {uncapped.seconds:.1f} s, {uncapped.processor:.1f} s of it ours"
+    details = f"without the cap: {uncapped.seconds:.1f} s, {uncapped.processor:.1f} s of it ours"
     return [
-        Row(f"{title}, {Pace().rate:g} a second", swept.seconds, "s", _told(swept), at_most=INTERVAL),
-        Row(f"{title}, as fast as it goes", count / uncapped.seconds, "volumes/s", told),
+        Row(f"{title}, {Pace().rate:g} a second", swept.seconds, "s", _described(swept), at_most=INTERVAL),
+        Row(f"{title}, as fast as it goes", count / uncapped.seconds, "volumes/s", details),
     ]
 
 
@@ -124,13 +124,13 @@ async def _by_list(root: Path, count: int) -> list[Row]:
     rows = []
     async with running("list.csi.example", root, Generation.CONDITION) as driver:
         swept = await _one_sweep(driver, count, Pace())
-        rows.append(Row(f"{count:,} volumes by ListVolumes", swept.seconds, "s", _told(swept), at_most=INTERVAL))
+        rows.append(Row(f"{count:,} volumes by ListVolumes", swept.seconds, "s", _described(swept), at_most=INTERVAL))
     async with running("health.csi.example", root, Generation.HEALTH) as driver:
         sweeper = Sweeper(driver, count, Pace())
         title = f"{count:,} volumes by ControllerListVolumeHealth"
         for which in ("the first time, each confirmed by get", "from then on"):
             swept = await sweeper.once()
-            rows.append(Row(f"{title}, {which}", swept.seconds, "s", _told(swept), at_most=INTERVAL))
+            rows.append(Row(f"{title}, {which}", swept.seconds, "s", _described(swept), at_most=INTERVAL))
         await sweeper.drivers.close()
     return rows
 
@@ -146,9 +146,9 @@ async def _apart(root: Path, count: int) -> list[Row]:
         os.kill(first.pid, signal.SIGSTOP)
         _, beside = await asyncio.gather(sweepers[0].attempt(), sweepers[1].once())
         await asyncio.gather(*(sweeper.drivers.close() for sweeper in sweepers))
-    told = f"{count:,} volumes by get: {before.seconds:.2f} s before, {beside.seconds:.2f} s beside it"
+    details = f"{count:,} volumes by get: {before.seconds:.2f} s before, {beside.seconds:.2f} s beside it"
     return [
-        Row("sweep beside a driver that hangs, to before", beside.seconds / before.seconds, "x", told, at_most=APART)
+        Row("sweep beside a driver that hangs, to before", beside.seconds / before.seconds, "x", details, at_most=APART)
     ]
 
 
@@ -160,5 +160,5 @@ async def _one_sweep(driver: RunningDriver, count: int, pace: Pace) -> Swept:
         await sweeper.drivers.close()
 
 
-def _told(swept: Swept) -> str:
+def _described(swept: Swept) -> str:
     return f"{swept.calls:,} calls, {swept.processor:.1f} s of processor time"

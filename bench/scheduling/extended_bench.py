@@ -59,8 +59,8 @@ def run(quick: bool) -> list[Row]:
 async def _run(nodes: int, pods: int, rounds: int) -> list[Row]:
     cases = [Case(extended, lifted) for lifted in (False, True) for extended in (False, True)]
     rates: dict[Case, list[float]] = {case: [] for case in cases}
-    async with _stage(nodes) as (cluster, api), _extender(cluster) as asked:
-        schedulers = {case: await cluster.start_scheduler(case.scheduler, _settings(case, asked)) for case in cases}
+    async with _stage(nodes) as (cluster, api), _extender(cluster) as extender:
+        schedulers = {case: await cluster.start_scheduler(case.scheduler, _settings(case, extender)) for case in cases}
         for scheduler in schedulers.values():
             scheduler.pause()
         for number in range(rounds):

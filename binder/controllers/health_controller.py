@@ -140,7 +140,7 @@ class HealthController:
         """Return what the volume needs and is allowed; None if there is no such volume."""
         self.held_back.pop(name, None)
         volume = self.store.snapshot().volumes.get(name)
-        if volume is None or (self.settings.only_asked and volume.driver not in self.settings.drivers):
+        if volume is None or (self.settings.only_probed and volume.driver not in self.settings.drivers):
             return None
         care = self._needs(volume)
         if care.step is Step.TAKE and not self._pools.has_room(class_of(volume), self.settings.max_share):
@@ -217,7 +217,7 @@ class HealthController:
                 self.queue.add(_ALL_OF + driver)
 
     def _file_if_needed(self, volume: Volume) -> None:
-        if self.settings.only_asked and volume.driver not in self.settings.drivers:
+        if self.settings.only_probed and volume.driver not in self.settings.drivers:
             return
         care = self._needs(volume)
         reserved = bool(self.settings.annotations.keys_on_volume(volume))

@@ -17,10 +17,10 @@ from kube.objects.model import Volume
 class CareSettings:
     """The user's settings. `drivers` are those that are probed, and for whose volumes their health is published.
 
-    Volumes of other drivers are handled by what is reported of them, unless `only_asked`: then health is only published
-    (the agent, which leaves quarantine to the controller). `quarantine`: quarantine unhealthy Available volumes, at
-    most `max_share` of a class's Available volumes. Those in quarantine are released on recovery in any case.
-    `namespace` is our own, of the placeholder claims.
+    Volumes of other drivers are handled by what is reported of them, unless `only_probed`: then health is only
+    published (the agent, which leaves quarantine to the controller). `quarantine`: quarantine unhealthy Available
+    volumes, at most `max_share` of a class's Available volumes. Those in quarantine are released on recovery in any
+    case. `namespace` is our own, of the placeholder claims.
     """
 
     annotations: Annotations
@@ -28,7 +28,7 @@ class CareSettings:
     namespace: str
     quarantine: bool = False
     max_share: float = 0.3
-    only_asked: bool = False
+    only_probed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +80,6 @@ def care_for(
     # The driver's own report and nothing else, so that every process that probes the driver, the agent too, writes the
     # same.
     news = unpublished(volume, own, settings.annotations) if probed else None
-    step = None if settings.only_asked else quarantine_step(volume, own, settings.annotations)
+    step = None if settings.only_probed else quarantine_step(volume, own, settings.annotations)
     care = Care(volume, finding, own, news, step)
     return care if settings.quarantine else care.without_quarantine()

@@ -46,7 +46,7 @@ class Witness:
     source: str
     at: datetime
 
-    def says(
+    def verdict(
         self, state: HealthState, reason: str, message: str, topology: tuple[Segment, ...] | None = None
     ) -> Verdict:
         return Verdict(state, reason, printable(message), self.source, self.at, topology)
@@ -54,19 +54,19 @@ class Witness:
 
 def unsupported(witness: Witness) -> Verdict:
     """Return the verdict for volumes of a driver with which no protocol could be negotiated."""
-    return witness.says(HealthState.UNSUPPORTED, NO_CAPABILITY, NO_CAPABILITY_MESSAGE)
+    return witness.verdict(HealthState.UNSUPPORTED, NO_CAPABILITY, NO_CAPABILITY_MESSAGE)
 
 
 def failed_call(witness: Witness, code: str, details: str) -> Verdict:
     """Return the verdict after a failed call that does not name the volume."""
-    return witness.says(HealthState.UNKNOWN, code, details)
+    return witness.verdict(HealthState.UNKNOWN, code, details)
 
 
 def failed_get(witness: Witness, code: str, details: str) -> Verdict:
     """Return the verdict after a failed call that names the volume."""
     if code == "NotFound":
         message = f"the driver does not know the volume: {details}"
-        return witness.says(HealthState.INACCESSIBLE, NOT_FOUND, message)
+        return witness.verdict(HealthState.INACCESSIBLE, NOT_FOUND, message)
     return failed_call(witness, code, details)
 
 
@@ -86,13 +86,13 @@ def volume(
     if reported and condition.abnormal:
         return _abnormal(witness, condition.message, topology)
     if negotiation.protocol is HealthProtocol.EXISTENCE:
-        return witness.says(
+        return witness.verdict(
             HealthState.HEALTHY, "VolumeExists", "the driver knows the volume and reports no condition", topology
         )
     if not reported:
         message = "the driver announces VOLUME_CONDITION but its response has no condition"
-        return witness.says(HealthState.UNKNOWN, MALFORMED, message, topology)
-    return witness.says(HealthState.HEALTHY, "VolumeConditionNormal", condition.message, topology)
+        return witness.verdict(HealthState.UNKNOWN, MALFORMED, message, topology)
+    return witness.verdict(HealthState.HEALTHY, "VolumeConditionNormal", condition.message, topology)
 
 
 def health(witness: Witness, handle: str, answer: csi.VolumeHealth) -> Verdict:
@@ -104,21 +104,21 @@ def health(witness: Witness, handle: str, answer: csi.VolumeHealth) -> Verdict:
     if answer.volume_id != handle:
         return another_volume(witness, answer.volume_id, handle)
     if not answer.health_statuses:
-        return witness.says(HealthState.HEALTHY, "NoHealthProblem", "the driver reports no problem with the volume")
+        return witness.verdict(HealthState.HEALTHY, "NoHealthProblem", "the driver reports no problem with the volume")
     worst = max(answer.health_statuses, key=lambda entry: badness(_STATE.get(entry.status, HealthState.UNKNOWN)))
     account = dict.fromkeys(_described(entry) for entry in answer.health_statuses[:_LONGEST_ACCOUNT])
     account = {_described(worst): None} | account
     message = worst.message if len(account) == 1 and worst.status in _STATE else "; also ".join(account)
     if worst.status not in _STATE:
-        return witness.says(HealthState.UNKNOWN, "UnknownHealthStatus", message)
+        return witness.verdict(HealthState.UNKNOWN, "UnknownHealthStatus", message)
     state = _STATE[worst.status]
-    return witness.says(state, printable(worst.reason, LONGEST_REASON) or str(state), message)
+    return witness.verdict(state, printable(worst.reason, LONGEST_REASON) or str(state), message)
 
 
 def another_volume(witness: Witness, returned: str, handle: str) -> Verdict:
     """Return the verdict after a response about another volume."""
     message = f"the driver returned volume {returned[:LONGEST_REASON]!r} instead of {handle!r}"
-    return witness.says(HealthState.UNKNOWN, MALFORMED, message)
+    return witness.verdict(HealthState.UNKNOWN, MALFORMED, message)
 
 
 def worst_of(verdicts: Iterable[Verdict]) -> Verdict:
@@ -148,8 +148,8 @@ def _abnormal(witness: Witness, message: str, topology: tuple[Segment, ...] | No
     """Abnormal means only "not operating optimally", so Degraded, unless the message states that the volume is gone."""
     # csi-driver-host-path responds with OK for a volume it does not have: pkg/hostpath/controllerserver.go.
     if _SAYS_NOT_FOUND.search(message[:LONGEST_MESSAGE]):
-        return witness.says(HealthState.INACCESSIBLE, NOT_FOUND, message, topology)
-    return witness.says(HealthState.DEGRADED, "VolumeConditionAbnormal", message, topology)
+        return witness.verdict(HealthState.INACCESSIBLE, NOT_FOUND, message, topology)
+    return witness.verdict(HealthState.DEGRADED, "VolumeConditionAbnormal", message, topology)
 
 
 def printable(message: str, longest: int = LONGEST_MESSAGE) -> str:

@@ -69,7 +69,7 @@ async def _run(
         async with cluster_api(access) as api:
             volumes = await read_volumes(api, names, prefix)
             snapshot, denied = await read_reports(api, volumes, prefix)
-            sweeps = LatestSweeps(api, clinic.asked, access.annotations, SystemClock())
+            sweeps = LatestSweeps(api, clinic.probed_drivers, access.annotations, SystemClock())
             printer.show(await clinic.rows(snapshot, volumes, await sweeps.about(volumes)))
             if watching:
                 await watch(api, clinic, sweeps, printer, frozenset(names), denied)

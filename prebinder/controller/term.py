@@ -177,7 +177,7 @@ def compose(  # noqa: PLR0913 - all that a term needs of its process, by name
         clock=clock,
         announcer=HealthAnnouncer(events),
         metrics=metrics.reservations,
-        settings=care_settings(settings, namespace, only_asked=publish_only),
+        settings=care_settings(settings, namespace, only_probed=publish_only),
     )
     if publish_only:
         return Term(health_controller, None, None, {"volumes": volumes})
@@ -195,12 +195,12 @@ def plan_settings(settings: Settings) -> PlanSettings:
     )
 
 
-def care_settings(settings: Settings, namespace: str, *, only_asked: bool) -> CareSettings:
+def care_settings(settings: Settings, namespace: str, *, only_probed: bool) -> CareSettings:
     return CareSettings(
         annotations=settings.binding.annotations,
         drivers=frozenset(endpoint.driver for endpoint in settings.health.endpoints),
         namespace=namespace,
         quarantine=settings.health.quarantine,
         max_share=settings.health.quarantine_max_share,
-        only_asked=only_asked,
+        only_probed=only_probed,
     )

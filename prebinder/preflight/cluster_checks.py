@@ -76,8 +76,8 @@ async def offer_of(transport: Transport, kinds: Iterable[Resource]) -> Offer:
 async def cluster_checks(transport: Transport, wanted: Requirements, lease_namespace: str) -> list[Check]:
     """Return the checks of a cluster. Raises the same errors as `offer_of`."""
     offer = await offer_of(transport, wanted.kinds)
-    asked = (_allowed(transport, need, wanted.lease, lease_namespace) for need in wanted.rights)
-    rights = dict(zip(wanted.rights, await asyncio.gather(*asked), strict=True))
+    reviews = (_allowed(transport, need, wanted.lease, lease_namespace) for need in wanted.rights)
+    rights = dict(zip(wanted.rights, await asyncio.gather(*reviews), strict=True))
     return [check_version(offer.version), *check_served(offer.served, wanted.kinds), *check_rights(rights)]
 
 

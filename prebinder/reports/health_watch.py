@@ -48,7 +48,7 @@ class Clinic:
 
     def __init__(self, endpoints: Sequence[Endpoint], annotations: Annotations) -> None:
         self.annotations = annotations
-        self.asked = frozenset(endpoint.driver for endpoint in endpoints)
+        self.probed_drivers = frozenset(endpoint.driver for endpoint in endpoints)
         self._node_storage = NodeStorage()
         self._clock = SystemClock()
         self._drivers = Drivers(endpoints, self._clock, Unobserved())
@@ -57,13 +57,13 @@ class Clinic:
         self, snapshot: Snapshot, volumes: Collection[Volume], sweeps: Sequence[PublishedSweep]
     ) -> list[HealthRow]:
         """Return a row for each volume, by name. `sweeps` is what others reported who probe drivers."""
-        verdicts = await self._ask([volume for volume in volumes if volume.driver in self.asked])
+        verdicts = await self._ask([volume for volume in volumes if volume.driver in self.probed_drivers])
         now = self._clock.now()
         return [
             health_row(
                 volume,
                 verdicts.get(volume.name),
-                reported(volume, snapshot, self._node_storage, self.annotations, self.asked, now),
+                reported(volume, snapshot, self._node_storage, self.annotations, self.probed_drivers, now),
                 self.annotations,
                 now,
                 sweeps,
@@ -143,7 +143,7 @@ async def watch(
                 snapshot = store.snapshot()
                 volumes = [volume for volume in snapshot.volumes.values() if not names or volume.name in names]
                 printer.show(await clinic.rows(snapshot, volumes, await sweeps.about(volumes)))
-                await _first_of(changed, stop, BETWEEN_QUESTIONS if clinic.asked else BETWEEN_READINGS)
+                await _first_of(changed, stop, BETWEEN_QUESTIONS if clinic.probed_drivers else BETWEEN_READINGS)
                 await asyncio.sleep(GATHERING)
 
 

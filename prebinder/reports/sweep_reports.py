@@ -39,18 +39,18 @@ _LEASE: Final = msgspec.json.Decoder(_Lease)
 class LatestSweeps:
     """The sweep reports of other processes, read again when the last reading is outdated.
 
-    `asked` are the drivers that are probed by this process, for which no report is needed.
+    `drivers` are those that are probed by this process, for which no report is needed.
     """
 
-    def __init__(self, api: KubeApi, asked: Collection[str], annotations: Annotations, clock: Clock) -> None:
-        self._api, self._asked, self._annotations, self._clock = api, asked, annotations, clock
+    def __init__(self, api: KubeApi, drivers: Collection[str], annotations: Annotations, clock: Clock) -> None:
+        self._api, self._probed_drivers, self._annotations, self._clock = api, drivers, annotations, clock
         self._due: float | None = None
         self._denied = False
         self._sweeps: Sequence[PublishedSweep] = ()
 
     async def about(self, volumes: Iterable[Volume]) -> Sequence[PublishedSweep]:
         """Return what concerns these volumes. Raises KubeError at first; later the old reports stay, and grow old."""
-        if self._denied or not any(volume.driver and volume.driver not in self._asked for volume in volumes):
+        if self._denied or not any(volume.driver and volume.driver not in self._probed_drivers for volume in volumes):
             return self._sweeps
         first = self._due is None
         if self._due is None or self._clock.monotonic() >= self._due:

@@ -51,8 +51,8 @@ def report_on(
     facts: Facts, targets: Sequence[Target], namespace: str, selector: LabelSelector | None = None
 ) -> WhyReport:
     """Return the report from facts that are complete. CommandError for an object that does not exist."""
-    asked = targets or waiting(facts, namespace, selector)
-    return WhyReport(items=tuple(item for target in asked for item in items_of(facts, target, namespace)))
+    subjects = targets or waiting(facts, namespace, selector)
+    return WhyReport(items=tuple(item for target in subjects for item in items_of(facts, target, namespace)))
 
 
 def items_of(facts: Facts, target: Target, namespace: str) -> list[Item]:

@@ -82,9 +82,9 @@ class Extender:
 
     def filter(self, body: bytes, now: datetime) -> Answer:
         """Handle the verb `filter`: ExtenderFilterResult. Raises MalformedRequest."""
-        asked = read(body, self._lists)
-        refused = self._refused(asked, now)
-        return Answer(filter_result(asked, refused), len(asked.names), len(asked.names) - len(refused))
+        candidates = read(body, self._lists)
+        refused = self._refused(candidates, now)
+        return Answer(filter_result(candidates, refused), len(candidates.names), len(candidates.names) - len(refused))
 
     def preempt(self, body: bytes, now: datetime) -> Answer:
         """Handle the verb `preempt`: ExtenderPreemptionResult. Raises MalformedRequest.
@@ -93,9 +93,11 @@ class Extender:
         removed, so that no pod is evicted in vain.
         """
         preemption = read_preemption(body)
-        asked = preemption.candidates
-        refused = self._refused(asked, now)
-        return Answer(preemption_result(preemption, refused), len(asked.names), len(asked.names) - len(refused))
+        candidates = preemption.candidates
+        refused = self._refused(candidates, now)
+        return Answer(
+            preemption_result(preemption, refused), len(candidates.names), len(candidates.names) - len(refused)
+        )
 
     def prioritize(self, body: bytes, now: datetime) -> Answer:
         """Handle the verb `prioritize`: HostPriorityList, in the order of the names. Raises MalformedRequest.
@@ -103,52 +105,52 @@ class Extender:
         Empty for a pod whose volumes prefer no node: kube-scheduler takes a missing score for 0 (`prioritizeNodes` in
         pkg/scheduler/schedule_one.go).
         """
-        asked = read(body, self._lists)
-        scores = self._scores(asked, self._claims(asked, now))
-        return Answer(priorities(scores), len(asked.names), len(scores))
+        candidates = read(body, self._lists)
+        scores = self._scores(candidates, self._claims(candidates, now))
+        return Answer(priorities(scores), len(candidates.names), len(scores))
 
-    def _refused(self, asked: Candidates, now: datetime) -> dict[str, str]:
-        pod = self._claims(asked, now)
-        return _local_refusals(asked, pod) | self._refusals(asked, pod, now)
+    def _refused(self, candidates: Candidates, now: datetime) -> dict[str, str]:
+        pod = self._claims(candidates, now)
+        return _local_refusals(candidates, pod) | self._refusals(candidates, pod, now)
 
-    def _claims(self, asked: Candidates, now: datetime) -> KnownClaims:
-        if not asked.claims or (self._scheduler_names and asked.scheduler_name not in self._scheduler_names):
+    def _claims(self, candidates: Candidates, now: datetime) -> KnownClaims:
+        if not candidates.claims or (self._scheduler_names and candidates.scheduler_name not in self._scheduler_names):
             return KnownClaims()
-        keys = (f"{asked.namespace}/{name}" for name in asked.claims)
+        keys = (f"{candidates.namespace}/{name}" for name in candidates.claims)
         return pod_claims(self._store.snapshot(), keys, now, self._annotations)
 
-    def _refusals(self, asked: Candidates, pod: KnownClaims, now: datetime) -> dict[str, str]:
+    def _refusals(self, candidates: Candidates, pod: KnownClaims, now: datetime) -> dict[str, str]:
         storage = self._cache.storage()
         places = suspect_places(storage, pod)
         reports = reporting(storage.snapshot) if pod.open or pod.bound else set()
-        apart = reports.intersection(asked.names) if reports else reports
+        apart = reports.intersection(candidates.names) if reports else reports
         if not places and not apart:
             return {}
         grouping = self._cache.groups.by(self._keys(pod))
-        told = _refusals_of_reporting(apart, storage, pod, grouping, now)
+        refused = _refusals_of_reporting(apart, storage, pod, grouping, now)
         if not places:
-            return told
+            return refused
         reasons = {
             number: reason
-            for number in _near(places, grouping, _kinds(grouping, asked.names))
+            for number in _near(places, grouping, _kinds(grouping, candidates.names))
             if (reason := refusal(storage, pod, grouping.labels(number), now))
         }
         if not reasons:
-            return told
-        numbers = map(grouping.numbers.get, asked.names)
-        by_kind = {name: reasons[at] for name, at in zip(asked.names, numbers, strict=True) if at in reasons}
-        return told | {name: reason for name, reason in by_kind.items() if name not in apart}
+            return refused
+        numbers = map(grouping.numbers.get, candidates.names)
+        by_kind = {name: reasons[at] for name, at in zip(candidates.names, numbers, strict=True) if at in reasons}
+        return refused | {name: reason for name, reason in by_kind.items() if name not in apart}
 
-    def _scores(self, asked: Candidates, pod: KnownClaims) -> list[HostPriority]:
+    def _scores(self, candidates: Candidates, pod: KnownClaims) -> list[HostPriority]:
         count = len(pod.open) + len(pod.bound)
         if not count:
             return []
         grouping = self._cache.groups.by(self._keys(pod))
-        points = self._points(pod, grouping, _kinds(grouping, asked.names))
+        points = self._points(pod, grouping, _kinds(grouping, candidates.names))
         # Thousands of kinds have a few different points.
         rounded = {average: _score(average, count) for average in set(points.values())}
         scores = {number: rounded[average] for number, average in points.items()}
-        answer = list(map(HostPriority, asked.names, _of_names(asked.names, grouping, scores)))
+        answer = list(map(HostPriority, candidates.names, _of_names(candidates.names, grouping, scores)))
         by_name = self._points_by_name(pod)
         if by_name:
             for entry in answer:
@@ -275,16 +277,16 @@ def _refusals_of_reporting(
     return refused
 
 
-def _local_refusals(asked: Candidates, pod: KnownClaims) -> dict[str, str]:
+def _local_refusals(candidates: Candidates, pod: KnownClaims) -> dict[str, str]:
     """If a local volume is reserved and its node is among the candidates, no other node is allowed.
 
     If its node is not a candidate, it is full or gone, and the reservation must not keep the pod off all others.
     """
     refused: dict[str, str] = {}
     for nodes in local_nodes(pod):
-        if not nodes.isdisjoint(asked.names):
+        if not nodes.isdisjoint(candidates.names):
             reason = f"a local volume is reserved for the pod on {', '.join(sorted(nodes))}"
-            refused |= {name: reason for name in asked.names if name not in nodes}
+            refused |= {name: reason for name in candidates.names if name not in nodes}
     return refused
 
 

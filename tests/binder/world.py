@@ -104,7 +104,7 @@ class World:
     quarantine: bool = False
     max_share: float = 0.3
     drivers: frozenset[str] = frozenset({"disk.csi.example"})
-    only_asked: bool = False
+    only_probed: bool = False
     server: FakeKubeApi = field(default_factory=FakeKubeApi)
     clock: FakeClock = field(default_factory=FakeClock)
 
@@ -189,7 +189,7 @@ class Process:
             rng=Random(1),
             holder=Holder(self.leadership.holder, transition),
             namespace="pvc-prebinder-system",
-            publish_only=world.only_asked,
+            publish_only=world.only_probed,
             aside=at_once,
             solving=lambda: nullcontext(solve),
         )

@@ -44,22 +44,22 @@ class Leaping(FakeClock):
 
 
 class Watched(Stage):
-    """Swept once; `asked` are the volumes probed individually since then."""
+    """Swept once; `probed` are the volumes probed individually since then."""
 
     def __init__(self, driver: ScriptedDriver, pace: Pace = PACE) -> None:
         self.clock = Leaping()
         super().__init__(driver, self.clock, pace)
         self.order.ordered = list(ALL)
-        self.asked: list[str] = []
+        self.probed: list[str] = []
 
     async def in_use(self, seconds: float) -> list[str]:
         """Let time pass; return the volumes probed by the calls of the job."""
-        self.asked.clear()
+        self.probed.clear()
         end = self.clock.monotonic() + seconds
         while self.clock.monotonic() < end:
             self.clock.jump(IN_USE_TICK)
             await self.sweep.run_in_use()
-        return list(self.asked)
+        return list(self.probed)
 
 
 @asynccontextmanager
@@ -68,7 +68,7 @@ async def watched(path: Path, *rpcs: int, pace: Pace = PACE) -> AsyncIterator[Wa
         stage = Watched(driver, pace)
         driver.script[GET] = noted(stage, healthy)
         await stage.sweep.run()
-        stage.asked.clear()
+        stage.probed.clear()
         stage.calls()
         yield stage
         await stage.drivers.close()
@@ -76,7 +76,7 @@ async def watched(path: Path, *rpcs: int, pace: Pace = PACE) -> AsyncIterator[Wa
 
 def noted(stage: Watched, script: Script) -> Script:
     async def answer(request: bytes) -> Message | bytes:
-        stage.asked.append(csi.ControllerGetVolumeRequest.FromString(request).volume_id)
+        stage.probed.append(csi.ControllerGetVolumeRequest.FromString(request).volume_id)
         return await script(request)
 
     return answer
@@ -99,12 +99,12 @@ async def test_only_volumes_in_use_are_probed_each_once_in_the_interval(stage: W
 
 
 async def test_a_loss_is_told_without_a_sweep(stage: Watched) -> None:
-    told: list[tuple[str, str]] = []
-    stage.drivers.records.listeners.append(lambda _driver, handle, _, new: told.append((handle, new.state)))
+    changes: list[tuple[str, str]] = []
+    stage.drivers.records.listeners.append(lambda _driver, handle, _, new: changes.append((handle, new.state)))
     stage.order.used = [[], ["b"]]
     stage.driver.script[GET] = noted(stage, gives(Refused(grpc.StatusCode.NOT_FOUND)))
     await stage.in_use(ROUND)
-    assert told == [("b", "Inaccessible")]
+    assert changes == [("b", "Inaccessible")]
     assert stage.states() == ["Healthy", "Inaccessible", "Healthy", "Healthy", "Healthy"]
     assert len(stage.sweeps.ended) == 1
 
@@ -115,8 +115,8 @@ async def test_as_many_as_the_rate_leaves_those_that_pods_wait_for_first_and_the
         stage.order.used = [["d"], ["a", "b", "c", "e"]]
         assert set(await stage.in_use(60.0)) == {"d"}
         stage.order.used = [[], ["a", "b", "c", "e"]]
-        asked = await stage.in_use(120.0)
-        assert set(asked[:4]) == {"a", "b", "c", "e"}
+        probed = await stage.in_use(120.0)
+        assert set(probed[:4]) == {"a", "b", "c", "e"}
 
 
 async def test_a_sweep_does_not_repeat_what_was_probed_since_it_began(stage: Watched) -> None:
@@ -125,7 +125,7 @@ async def test_a_sweep_does_not_repeat_what_was_probed_since_it_began(stage: Wat
     go_on = asyncio.Event()
 
     async def pausing(request: bytes) -> Message | bytes:
-        if stage.asked[-1] != "e":
+        if stage.probed[-1] != "e":
             began.set()
             await go_on.wait()
         return await healthy(request)
@@ -137,7 +137,7 @@ async def test_a_sweep_does_not_repeat_what_was_probed_since_it_began(stage: Wat
     await stage.sweep.run_in_use()
     go_on.set()
     await sweep
-    assert sorted(stage.asked) == sorted(ALL)
+    assert sorted(stage.probed) == sorted(ALL)
     end = stage.sweeps.ended[-1]
     assert (end.done, end.total) == (5, 5)
     assert end.complete is not None

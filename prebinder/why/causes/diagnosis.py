@@ -250,14 +250,14 @@ def _item_of(
         next=tuple(step.command for step in finding.next),
         advice=tuple(step.note for step in finding.next),
         claims=claims,
-        sources=tuple(sorted(source for source in facts.asked if source in facts.read)),
+        sources=tuple(sorted(source for source in facts.used if source in facts.read)),
         skipped=_skipped(facts),
     )
 
 
 def _skipped(facts: Facts) -> tuple[Skipped, ...]:
     """Return what was requested and could not be read: the answer might be different with it."""
-    missing = sorted(source for source in facts.asked if source in facts.skipped)
+    missing = sorted(source for source in facts.used if source in facts.skipped)
     return tuple(Skipped(source, facts.skipped[source]) for source in missing)
 
 
@@ -269,7 +269,7 @@ def _unexplained(kind: str, key: str, since: datetime | None, examination: _Exam
     words = last_words(facts, kind, key)
     is_old = since is not None and facts.now - since > _LONG
     # What would only have refined another answer may be the whole answer if nothing else explains the object.
-    unknown = examination.blocked or {source for source in facts.asked if is_old and source in facts.skipped}
+    unknown = examination.blocked or {source for source in facts.used if is_old and source in facts.skipped}
     if unknown:
         missing = ", ".join(f"{source} ({facts.skipped[source]})" for source in sorted(unknown))
         message = f"Cannot tell without {missing}."

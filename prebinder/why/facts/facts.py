@@ -106,7 +106,7 @@ class Facts:
     `snapshot` has the objects that rules use, as every other part of the program sees them; the other mappings have
     what only `why` uses, by the same keys. `skipped` are sources that could not be read and the reason. `everywhere` is
     whether namespaced kinds were read in all namespaces. `events_end` is when the last Event of a dump was written,
-    after which it says nothing; None if they are those of now. `asked` are the sources that some check has used since
+    after which it says nothing; None if they are those of now. `used` are the sources that some check has used since
     `for_one`: the answer about an object depends on no other.
     """
 
@@ -127,11 +127,11 @@ class Facts:
     everywhere: bool = False
     events_end: datetime | None = None
     annotations: Annotations = field(default_factory=Annotations)
-    asked: set[Source] = field(default_factory=set, compare=False)
+    used: set[Source] = field(default_factory=set, compare=False)
 
     def for_one(self) -> "Facts":
         """Return the same facts without any recorded use."""
-        return replace(self, asked=set())
+        return replace(self, used=set())
 
     def labels_of(self, claim: Claim) -> Mapping[str, str]:
         """Return the labels of a claim that was read."""
@@ -140,7 +140,7 @@ class Facts:
 
     def need(self, *sources: Source) -> Snapshot:
         """Return the snapshot in which these sources are complete. Raises Unread."""
-        self.asked.update(sources)
+        self.used.update(sources)
         missing = [source for source in sources if source not in self.read]
         if missing:
             raise Unread(missing)
@@ -148,7 +148,7 @@ class Facts:
 
     def has(self, source: Source) -> bool:
         """Whether the source was read; False if it may not be. Raises Unread if that was not tried."""
-        self.asked.add(source)
+        self.used.add(source)
         if source in self.read:
             return True
         if source in self.skipped:

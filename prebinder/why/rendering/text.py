@@ -83,8 +83,8 @@ def _read(item: Item, width: int) -> Iterator[str]:
     because: dict[str, list[str]] = {}
     for skipped in item.skipped:
         because.setdefault(skipped.because, []).append(skipped.resource)
-    told = "; ".join(f"{', '.join(resources)} skipped ({reason})" for reason, resources in because.items())
-    yield from _wrapped(f"Read {len(item.sources)} of {len(item.sources) + len(item.skipped)} sources; {told}", width)
+    unread = "; ".join(f"{', '.join(resources)} skipped ({reason})" for reason, resources in because.items())
+    yield from _wrapped(f"Read {len(item.sources)} of {len(item.sources) + len(item.skipped)} sources; {unread}", width)
 
 
 def _in_chain(link: Link, item: Item) -> str:

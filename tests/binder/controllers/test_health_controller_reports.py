@@ -79,7 +79,7 @@ async def test_an_agent_publishes_and_the_controller_reacts() -> None:
 
 
 async def test_who_minds_only_configured_drivers_leaves_other_volumes_alone() -> None:
-    world = World(Mode.PREBIND, quarantine=True, drivers=frozenset(), only_asked=True)
+    world = World(Mode.PREBIND, quarantine=True, drivers=frozenset(), only_probed=True)
     world.put(volume_object("pv-1", annotations=published("DataLoss")))
     async with world.process() as process:
         await process.run()

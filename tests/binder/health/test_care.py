@@ -19,7 +19,7 @@ KEPT = {f"{PREFIX}quarantine": "DataLoss: Gone", f"{PREFIX}quarantined-at": "202
 
 CONTROLLER = CareSettings(Annotations(), frozenset({DRIVER}), "pvc-prebinder-system", quarantine=True)
 WITHOUT_ENDPOINT = CareSettings(Annotations(), frozenset(), "pvc-prebinder-system", quarantine=True)
-AGENT = CareSettings(Annotations(), frozenset({DRIVER}), "storage", quarantine=True, only_asked=True)
+AGENT = CareSettings(Annotations(), frozenset({DRIVER}), "storage", quarantine=True, only_probed=True)
 
 FREE = volume(driver=DRIVER)
 REPORTED_UNHEALTHY = volume(driver=DRIVER, annotations=SAID)

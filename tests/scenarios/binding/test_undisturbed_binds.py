@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from bench.control_plane.audit import CONFLICT, EVERYBODY, Asked, Request, counts, entries, write_policy
+from bench.control_plane.audit import CONFLICT, EVERYBODY, Request, RequestKind, counts, entries, write_policy
 from devcluster.cluster import DevCluster
 from devcluster.control_plane.components import Options
 from devcluster.control_plane.nodes import NodeSpec
@@ -22,7 +22,7 @@ from tests.scenarios.processes.controller import apply_manifests, start_controll
 PAIRS = 20
 STATUSES = ("persistentvolumes/status", "persistentvolumeclaims/status")
 MANAGER = "controller manager"
-Counted = Callable[[], Mapping[Asked, int]]
+Counted = Callable[[], Mapping[RequestKind, int]]
 
 
 @pytest_asyncio.fixture

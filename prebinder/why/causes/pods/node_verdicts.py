@@ -280,10 +280,10 @@ def usable_text(verdicts: Sequence[NodeVerdict]) -> str:
             reasons[short(first)] += 1
     usable = sum(1 for verdict in verdicts if verdict.fits)
     text = f"{usable} of {len(verdicts)} node{'' if len(verdicts) == 1 else 's'} usable"
-    told = ", ".join(
+    counts_text = ", ".join(
         f"{count} {reason}" for reason, count in sorted(reasons.items(), key=lambda pair: (-pair[1], pair))
     )
-    return f"{text}: {told}" if told else text
+    return f"{text}: {counts_text}" if counts_text else text
 
 
 def _profile() -> Profile:

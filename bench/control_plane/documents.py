@@ -3,12 +3,20 @@
 from typing import Any, Final
 
 from binder.reservation.contract import Annotations
+from devcluster.control_plane.nodes import NodeSpec
 from kube.rules.topology import ZONE_LABEL
 
 Document = dict[str, Any]
 
 NAMESPACE: Final = "bench"
 CLASS: Final = "bench"
+
+
+def ready_node(node: NodeSpec) -> Document:
+    """A node whose status is Ready from the start, where no kubelet and no kwok reports it."""
+    document = node.manifest()
+    document["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
+    return document
 
 
 def storage_class() -> Document:

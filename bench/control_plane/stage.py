@@ -14,7 +14,7 @@ import msgspec
 import yaml
 
 from bench.control_plane.audit import write_policy
-from bench.control_plane.documents import NAMESPACE, Document, storage_class
+from bench.control_plane.documents import NAMESPACE, Document, ready_node, storage_class
 from devcluster.cluster import DevCluster
 from devcluster.control_plane.api import answers_ok
 from devcluster.control_plane.components import Options
@@ -179,11 +179,8 @@ async def in_parallel(steps: Iterable[Awaitable[object]], at_once: int = AT_ONCE
 
 
 def _node(number: int, room: int) -> Document:
-    """A node whose status is Ready from the start, because there is no kubelet to report it."""
     zone = DEFAULT_ZONES[number % len(DEFAULT_ZONES)]
-    node = NodeSpec(f"node-{number}", zone, pods=room).manifest()
-    node["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
-    return node
+    return ready_node(NodeSpec(f"node-{number}", zone, pods=room))
 
 
 @asynccontextmanager

@@ -8,7 +8,7 @@ from statistics import quantiles
 from time import monotonic
 from typing import Final
 
-from bench.control_plane.documents import NAMESPACE, Document, claim, pod, storage_class, volume
+from bench.control_plane.documents import NAMESPACE, Document, claim, pod, ready_node, storage_class, volume
 from bench.control_plane.stage import LIMIT, Stage, in_parallel
 from bench.control_plane.timeline import Timeline
 from bench.other_work import OtherWork
@@ -24,7 +24,7 @@ from devcluster.processes.component import Component
 from devcluster.processes.ports import LOOPBACK, free_ports
 from kube.client.api import KubeApi
 from kube.client.connect import connect
-from kube.objects.api_resource import CLAIMS, PODS, STORAGE_CLASSES
+from kube.objects.api_resource import CLAIMS, NODES, PODS, STORAGE_CLASSES
 
 NAME: Final = "bench-scheduler"
 LONGEST: Final = 600.0
@@ -132,11 +132,12 @@ async def _stage(size: Size, contender: Contender) -> AsyncIterator[Stage]:
     """Yield a cluster with nodes, our class, and volumes that are Available."""
     async with AsyncExitStack() as stack:
         cluster = await stack.enter_async_context(DevCluster(_options(size, contender)))
-        for nodes in _batches(spread(size.nodes)):
+        for nodes in _batches(spread(size.nodes)) if size.kwok else ():
             await cluster.add_nodes(nodes)
         await cluster.create_namespace(NAMESPACE)
         transport = await stack.enter_async_context(await connect(str(cluster.kubeconfig)))
         stage = Stage(cluster, KubeApi(transport))
+        await stage.create_all(NODES, [] if size.kwok else map(ready_node, spread(size.nodes)))
         await stage.create_all(STORAGE_CLASSES, [storage_class()])
         if size.volumes:
             zones = DEFAULT_ZONES

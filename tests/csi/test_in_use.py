@@ -36,7 +36,7 @@ ROUND = PACE.in_use_interval - IN_USE_TICK
 
 
 class Leaping(FakeClock):
-    """Whoever sleeps moves time."""
+    """A sleep moves time."""
 
     async def sleep(self, seconds: float) -> None:
         self.jump(seconds)

@@ -1,4 +1,4 @@
-"""One driver, any answer, on a real socket. The frame: NAME is configured, volume `v` is asked for."""
+"""One driver, any answer, on a real socket. The frame: NAME is configured, volume `v` is probed."""
 
 import asyncio
 import logging

@@ -16,7 +16,7 @@ from tests.fake_clock import FakeClock
 
 
 class Leaping(FakeClock):
-    """Whoever sleeps moves time."""
+    """A sleep moves time."""
 
     async def sleep(self, seconds: float) -> None:
         self.jump(seconds)
@@ -36,7 +36,7 @@ async def stage(driver: ScriptedDriver) -> AsyncIterator[Stage]:
 
 
 def record_handles(driver: ScriptedDriver) -> list[str]:
-    """Have the driver write down which volumes it is asked about."""
+    """Have the driver record which volumes are probed."""
     handles: list[str] = []
 
     async def answer(request: bytes) -> Message:

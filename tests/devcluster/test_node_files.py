@@ -1,4 +1,4 @@
-"""A real node as far as no node is needed: what it is told, what is missing, and the two ends of its relay."""
+"""A real node as far as no node is needed: its configuration, what is missing, and the two ends of its relay."""
 
 import asyncio
 import io

@@ -1,4 +1,4 @@
-"""A reflector on a scripted server, and a sink that remembers what it was told."""
+"""A reflector on a scripted server, and a sink that records its calls."""
 
 import asyncio
 import random

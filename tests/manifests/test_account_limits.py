@@ -1,4 +1,4 @@
-"""The admission policies name the accounts they limit, concern nobody else, and fail closed."""
+"""The admission policies name the accounts they limit, concern no other account, and fail closed."""
 
 from pathlib import Path
 from typing import Any

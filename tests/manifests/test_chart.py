@@ -71,7 +71,7 @@ def comparable(documents: list[Document]) -> dict[tuple[str, str, str], Any]:
 
 
 def test_the_templates_are_those_that_the_manifests_make() -> None:
-    """`python manifests/chart/generate.py` writes them anew."""
+    """`python manifests/chart/generate.py` writes them again."""
     made = generator(CHART / "generate.py").templates([binary(control_plane(), "kubectl"), "kustomize"])
     for name, text in made.items():
         assert (CHART / "templates" / name).read_text() == text, name

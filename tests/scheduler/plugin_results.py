@@ -28,7 +28,7 @@ def view(*records: Record, now: datetime = builders.EPOCH) -> ClusterView:
 
 
 def reasons(plugin: Filter, pod: model.Pod, cluster: ClusterView) -> dict[str, Reason | None]:
-    """Why each node is refused, by its name; every form of the rule is asked and must agree."""
+    """Why each node is refused, by its name; every form of the rule is evaluated and must agree."""
     rule = plugin.rule(pod_info(pod, cluster.storage, cluster.now), cluster)
     if rule is None:
         return {state.name: None for state in cluster.nodes}

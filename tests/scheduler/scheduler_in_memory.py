@@ -153,7 +153,7 @@ class Events:
 
 
 class Server:
-    """The API server, where pods are read one by one. `failures` come first; `reads` counts what was asked for."""
+    """The API server, where pods are read one by one. `failures` come first; `reads` counts the requests."""
 
     def __init__(self) -> None:
         self.pods: dict[str, Object] = {}

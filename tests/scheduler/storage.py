@@ -56,7 +56,7 @@ class Cluster:
         return uid
 
     def change(self, plural: str, key: str, part: str, **fields: Any) -> None:
-        """Lay fields over a part of an object as somebody else would; None removes one."""
+        """Lay fields over a part of an object as another writer would; None removes one."""
 
         def lay(document: Object) -> None:
             for name, value in fields.items():

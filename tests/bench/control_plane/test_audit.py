@@ -1,4 +1,4 @@
-"""What is read from an audit log: each request once, by who asked, and no request of the measurement itself."""
+"""What is read from an audit log: each request once, by who sent it, and no request of the measurement itself."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The measurements of sweeps and reactions at a tiny scale: what they count is checked, how fast is never asked."""
+"""The measurements of sweeps and reactions at a tiny scale: what they count is checked, their speed is not."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Each measurement runs at a tiny scale and yields what it says; how fast is never asked here."""
+"""Each measurement runs at a tiny scale and yields what it says; no figure is compared here."""
 
 from bench.in_memory.cache_bench import run
 

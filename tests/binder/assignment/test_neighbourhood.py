@@ -188,7 +188,7 @@ def test_the_first_of_a_series_needs_no_company_and_the_others_follow_it() -> No
 
 
 def test_a_pod_without_a_node_is_no_company_for_one_of_another_kind() -> None:
-    """It may lose its volumes yet, and then the other would have been bound to a zone where nobody comes."""
+    """It may lose its volumes yet, and then the other would have been bound to a zone where no pod comes."""
     web = db(0, TOGETHER, labels={"app": "web"})
     assert places(view(*hosts(a=2, b=2), *zonal(b=2), *web, *db(1, None))).keys() == {"db-1"}
 
@@ -200,7 +200,7 @@ def test_a_pod_that_is_wanted_near_may_be_promised_volumes_although_the_other_wa
 
 
 def test_spread_counts_pods_that_are_placed_later_in_the_pass() -> None:
-    """Zone b gets its pod after zone a got one, and only then zone a may have a second, which is asked for first."""
+    """Zone b gets its pod after zone a got one, and only then zone a may have a second, which is requested first."""
     records = [*hosts(a=2, b=2), *zonal(a=2, b=1), *db(0, SPREAD), *db(1, SPREAD), *db(2, SPREAD)]
     assert sorted(name[0] for name in places(view(*records)).values()) == ["a", "a", "b"]
 

@@ -13,7 +13,7 @@ PODS = WOKEN_AT_ONCE + 5
 
 
 def held_up(pods: int = 3) -> World:
-    """No sweep looked at any volume yet: all that is known is what the gate was told when it asked."""
+    """No sweep looked at any volume yet: all that is known is what the gate's own probes returned."""
     world = World(Mode.ANNOTATE)
     for number in range(pods):
         world.put(volume_object(f"pv-{number}"), claim_object(f"data-{number}"))

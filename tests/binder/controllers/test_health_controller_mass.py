@@ -1,4 +1,4 @@
-"""A storage system that fails with 2,000 volumes at once: all is told, at the stated rates, and the cap holds."""
+"""A storage system that fails with 2,000 volumes at once: all is reported, at the stated rates, and the cap holds."""
 
 import asyncio
 import json
@@ -17,7 +17,7 @@ from tests.kube.scripted_transport import Answer, ScriptedTransport, answer
 BOUND, FREE = 1_900, 100
 CAP = 30
 EVENTS = 3 * BOUND + FREE + CAP
-"""A bound volume, its claim and its pod; a free volume; those put into quarantine once more."""
+"""A bound volume, its claim and its pod; an Available volume; those put into quarantine once more."""
 
 
 class EventServer:

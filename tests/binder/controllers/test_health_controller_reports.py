@@ -1,4 +1,4 @@
-"""What is done when others than an asked driver say that a volume is unhealthy, against an API server in memory."""
+"""What is done when a source other than a probed driver reports an unhealthy volume, on an API server in memory."""
 
 import json
 

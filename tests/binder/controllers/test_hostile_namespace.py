@@ -1,4 +1,4 @@
-"""What somebody who may do everything in one namespace, and nothing outside it, cannot bring about."""
+"""What a user who may do everything in one namespace, and nothing outside it, cannot bring about."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The loop over pods: what wakes one, what a refusal and a rehearsal do, and that one odd thing stops nobody else."""
+"""The loop over pods: what wakes one, what a refusal and a rehearsal do, and that one odd object stops no other pod."""
 
 import pytest
 

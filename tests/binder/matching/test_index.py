@@ -15,7 +15,7 @@ Labels = Mapping[str, str] | None
 
 
 def by_scan(volumes: Iterable[Volume], wanted: Claim, labels: Labels) -> list[Volume]:
-    """The specification: every free volume that passes the rules, smallest first, then by name."""
+    """The specification: every Available volume that passes the rules, smallest first, then by name."""
     fitting = (
         volume for volume in volumes if volume.claim is None and scheduler_refusal(wanted, volume, labels) is None
     )

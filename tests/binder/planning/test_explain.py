@@ -1,4 +1,4 @@
-"""How much is looked at to explain refusals, and what is told instead when that was enough."""
+"""How much is looked at to explain refusals, and what is reported instead when that was enough."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Which pods are served when volumes are short: as many as any placement can serve, and nobody loses a place."""
+"""Which pods are served when volumes are short: as many as any placement can serve, and no pod loses its place."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import permutations, product

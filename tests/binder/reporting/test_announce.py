@@ -1,4 +1,4 @@
-"""What people are told: the reason, the next step, as much evidence as an Event holds, and nothing twice."""
+"""What users read: the reason, the next step, as much evidence as an Event holds, and nothing twice."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Who is told that a volume became unhealthy."""
+"""Which objects get an Event when a volume becomes unhealthy."""
 
 import pytest
 

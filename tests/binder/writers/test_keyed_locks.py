@@ -1,4 +1,4 @@
-"""One worker per key, no circle of waiting, and nothing kept for keys nobody needs."""
+"""One worker per key, no circle of waiting, and nothing kept for keys that are not in use."""
 
 import asyncio
 

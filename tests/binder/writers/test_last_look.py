@@ -100,7 +100,7 @@ async def test_a_claim_that_gets_another_volume_meanwhile_leaves_nothing_on_ours
 @pytest.mark.parametrize("lagging", [False, True])
 @pytest.mark.parametrize("ending", ["pv-1", "pv-1/status", "data"])
 async def test_nor_does_one_of_a_gated_pod_whether_the_watch_tells_or_not(ending: str, lagging: bool) -> None:
-    """Nobody but the PV controller and people can give it another volume; the refused name has all taken back."""
+    """Only the PV controller and users can give it another volume; the refused name has all taken back."""
     world = World(Mode.COMPLETE)
     world.put(claim_object("data"), pod_object("web", ["data"], gated=True))
     world.put(volume_object("pv-1", "11Gi"), volume_object("pv-9", "100Gi"))

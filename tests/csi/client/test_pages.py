@@ -10,7 +10,7 @@ Fetch = Callable[[str], Awaitable[Page[str]]]
 
 
 def book(pages: dict[str, Page[str]]) -> tuple[Fetch, list[str]]:
-    """Return a list that hands out these pages by token, and the tokens it is asked for."""
+    """Return a list that hands out these pages by token, and the tokens it receives."""
     tokens: list[str] = []
 
     async def fetch(token: str) -> Page[str]:

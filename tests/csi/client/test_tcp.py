@@ -1,4 +1,4 @@
-"""Drivers on tcp, on a real gRPC server with TLS: only with the right certificates of both sides is anything asked."""
+"""Drivers on tcp, on a real gRPC server with TLS: only with the right certificates of both sides is a driver called."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -1,4 +1,4 @@
-"""What answers mean. The frame: a volume `v`, asked of a driver at NOW; real messages, no server."""
+"""What answers mean. The frame: a volume `v`, probed at NOW; real messages, no server."""
 
 from datetime import UTC, datetime
 

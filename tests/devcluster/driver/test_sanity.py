@@ -103,7 +103,7 @@ async def can_write(driver: DriverProcess, file: Path) -> bool:
 async def passed(csi_sanity: Path, driver: DriverProcess, tmp_path: Path) -> list[Any]:
     """Run the conformance tests and return those that passed; fail with their output if one did not.
 
-    Their number guards against a driver that announces nothing and so is asked nothing.
+    Their number guards against a driver that announces nothing and so is called for nothing.
     """
     report = tmp_path / "report.json"
     process = await asyncio.create_subprocess_exec(

@@ -1,4 +1,4 @@
-"""Which configuration is used, which is refused, and what the user is told."""
+"""Which configuration is used, which is refused, and the messages for the user."""
 
 import datetime as dt
 import ipaddress

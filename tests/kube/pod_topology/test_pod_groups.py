@@ -1,4 +1,4 @@
-"""Who may mean a pod is found by its namespace and labels, and nobody who means it is missed."""
+"""Who may mean a pod is found by its namespace and labels, and no group that means it is missed."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Events reach the log, and whoever sends them."""
+"""Events reach the log, and the recorder that sends them."""
 
 import logging
 

@@ -38,7 +38,7 @@ GET_HEALTH, LIST_HEALTH = "ControllerGetVolumeHealth", "ControllerListVolumeHeal
 
 @dataclass(frozen=True)
 class Row:
-    """A generation, by what its volumes are asked about, and what one is called while it is well, and when it is gone.
+    """A generation, by how its volumes are probed, and what one is called while it is well, and when it is gone.
 
     Gone means that its directory is.
     """
@@ -164,7 +164,7 @@ async def hangs(watched: Watched, row: Row) -> None:
 
 
 async def dies(watched: Watched, row: Row, following: Row) -> None:
-    """What was found before is not forgotten, and the driver that comes back is asked in its own words."""
+    """What was found before is not forgotten, and the driver that comes back is probed by its own protocol."""
     break_volume(watched.process.root, "v", VolumeFault.GONE)
     unhealthy = (await watched.becomes(row.gone)).unhealthy
     await watched.process.send(signal.SIGKILL)

@@ -59,7 +59,7 @@ def garbage(random: Random) -> tuple[bytes, frozenset[int]]:
 
 
 def mistyped(random: Random) -> tuple[bytes, frozenset[int]]:
-    """Something somewhere is of another type, most often where nobody looks."""
+    """Something somewhere is of another type, most often where no rule reads it."""
     body = document(random)
     inner: Any = body
     while isinstance(inner, dict | list) and inner:
@@ -103,7 +103,7 @@ def bodies() -> Iterator[Hostile]:
 
 
 def check_answer(verb: str, body: bytes, answer: bytes) -> None:
-    """Every node asked about is in the answer, or no node has a score."""
+    """Every node of the request is in the answer, or no node has a score."""
     result = json.loads(answer)
     if verb == "prioritize":
         assert all(type(priority["Score"]) is int and 0 <= priority["Score"] <= 10 for priority in result)

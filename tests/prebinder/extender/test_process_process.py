@@ -16,7 +16,7 @@ from tests.scheduler.extending import arguments
 
 
 class Unreachable:
-    """An API server that nobody reaches."""
+    """An API server that cannot be reached."""
 
     async def send(self, request: Request) -> Response:
         raise Unavailable("GET", "/", 0, "", "no route")

@@ -1,4 +1,4 @@
-"""For each driver: who probes its volumes, and what it means if nobody does."""
+"""For each driver: who probes its volumes, and what it means if none does."""
 
 from dataclasses import replace
 from datetime import timedelta

@@ -30,7 +30,7 @@ SCHEDULING = SchedulingSettings(scheduler_names=("ours",))
 
 
 class Server:
-    """An API server that serves some kinds, says its version, and has nothing else to say. None: nobody is there."""
+    """An API server that serves some kinds, says its version, and has nothing else to say. None: no server is there."""
 
     def __init__(self, served: dict[str, list[str]] | None) -> None:
         self.served = served

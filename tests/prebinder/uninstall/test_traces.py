@@ -1,4 +1,4 @@
-"""What of an object is taken off, and what stays because somebody else wrote it or something came of it."""
+"""What of an object is taken off, and what stays because another writer made it or something came of it."""
 
 from datetime import timedelta
 

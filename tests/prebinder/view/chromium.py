@@ -1,4 +1,4 @@
-"""A real Chromium, driven by Playwright. Whoever has none skips these tests, and is told why."""
+"""A real Chromium, driven by Playwright. Where there is none, these tests are skipped with the reason."""
 
 import os
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""A view that is served, and what a browser or somebody else would send to it."""
+"""A view that is served, and what a browser or another client would send to it."""
 
 import json
 from collections.abc import AsyncIterator, Mapping

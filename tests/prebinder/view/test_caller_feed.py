@@ -1,4 +1,4 @@
-"""The page behind the caller's own token: each token sees what it may read, and nobody sees without one."""
+"""The page behind the caller's own token: each token sees what it may read, and without one nothing is shown."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager

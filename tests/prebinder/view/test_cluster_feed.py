@@ -1,4 +1,4 @@
-"""A view that follows a cluster: what changes, what may not be read, and what happens when nobody answers."""
+"""A view that follows a cluster: what changes, what may not be read, and what happens without an answer."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager

@@ -1,4 +1,4 @@
-"""`why --serve` as a command: where it says to look, what it refuses, and that it ends when it is told to."""
+"""`why --serve` as a command: where it says to look, what it refuses, and that it ends on a signal."""
 
 import asyncio
 import signal

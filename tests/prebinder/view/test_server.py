@@ -60,7 +60,7 @@ async def test_what_there_is_not_is_404(browser: Browser, path: str) -> None:
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:10280", "10.0.0.1:10280", "localhost.evil.example", ""])
 async def test_another_name_for_this_server_is_refused(browser: Browser, host: str) -> None:
-    """DNS rebinding: a page of somebody else whose name resolves to this machine."""
+    """DNS rebinding: a page of another site whose name resolves to this machine."""
     assert (await browser.get("/api/v1alpha1/view", Host=host)).status == 421
 
 

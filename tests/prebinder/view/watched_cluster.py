@@ -15,7 +15,7 @@ from prebinder.why.reading.live import RESOURCES
 
 Document = dict[str, Any]
 May = Callable[[str, str], bool]
-"""Whether somebody may read a plural in a namespace; an empty one means everywhere."""
+"""Whether a token may read a plural in a namespace; an empty one means everywhere."""
 
 KINDS = {resource.kind: resource for resource in RESOURCES.values()}
 

@@ -1,4 +1,4 @@
-"""Gated is guaranteed, ungated is hinted: nobody races kube-scheduler for a pod that it is looking at."""
+"""Gated is guaranteed, ungated is hinted: no volume is committed for a pod that kube-scheduler is looking at."""
 
 import pytest
 
@@ -19,7 +19,7 @@ async def ungated(world: World, disks: str, *pods: str) -> None:
 async def test_a_slow_controller_gives_no_second_volume_to_a_claim_that_kube_scheduler_served(own_world: World) -> None:
     """One request a second: whatever was decided waits for its turn long after kube-scheduler has gone on.
 
-    Without the PV controller nobody takes back what is wrong.
+    Without the PV controller nothing wrong is reverted.
     """
     world = own_world
     disks = await world.storage_class("complete")

@@ -1,4 +1,4 @@
-"""Mode complete beside the PV controller: whoever is faster, the objects end up as the PV controller leaves them."""
+"""Mode complete beside the PV controller: whichever is faster, the objects end up as the PV controller leaves them."""
 
 import asyncio
 import re

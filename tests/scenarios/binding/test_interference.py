@@ -209,7 +209,7 @@ async def version_of(world: World, kind: str, name: str) -> str:
 
 
 async def test_somebody_writes_our_annotations_where_nothing_is_reserved(world: World) -> None:
-    """On volumes of every zone, and on a claim that nobody uses."""
+    """On volumes of every zone, and on a claim that no pod uses."""
     disks = await world.storage_class("annotate")
     await world.volumes(disks, *(world.volume(zone, disks, zone=zone) for zone in ZONES))
     await world.admin.create(claim(world.namespace, "data", claim_spec(disks)))

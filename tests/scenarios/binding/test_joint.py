@@ -1,4 +1,4 @@
-"""All claims of a pod get volumes of one zone, or none do; and nobody gets what another got."""
+"""All claims of a pod get volumes of one zone, or none do; and no claim gets what another got."""
 
 import pytest
 

@@ -27,7 +27,7 @@ Counted = Callable[[], Mapping[RequestKind, int]]
 
 @pytest_asyncio.fixture
 async def audited(tmp_path: Path) -> AsyncIterator[tuple[World, Counted]]:
-    """A world on a control plane of its own, and what was asked of its API server so far."""
+    """A world on a control plane of its own, and the requests to its API server so far."""
     log = tmp_path / "audit.log"
     flags = {"kube-apiserver": [f"--audit-log-path={log}", f"--audit-policy-file={write_policy(log, EVERYBODY)}"]}
     async with DevCluster(Options(flags=flags)) as cluster, Admin(cluster) as admin:

@@ -1,4 +1,4 @@
-"""A kube-scheduler that is asked which nodes it would take: an extender notes those that passed every filter."""
+"""A kube-scheduler whose extender records the nodes that passed every filter."""
 
 import json
 from collections.abc import AsyncIterator
@@ -12,9 +12,9 @@ from devcluster.processes.ports import LOOPBACK, free_ports
 
 
 class Recording:
-    """`passed` are the nodes that were left for a pod, by its name; `chosen` the one it was told to take.
+    """`passed` are the nodes that were left for a pod, by its name; `chosen` the one that it had to take.
 
-    `asked` has the bodies of the questions.
+    `requests` has the bodies of the requests.
     """
 
     def __init__(self) -> None:

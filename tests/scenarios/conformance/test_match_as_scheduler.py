@@ -70,7 +70,7 @@ def answered(dump: Path) -> Iterator[PodAnswer]:
 
 
 def left_by_the_extender(dump: Path, recording: Recording) -> dict[str, set[str]]:
-    """Ask the extender what kube-scheduler asked; return the nodes it leaves for each pod."""
+    """Send the extender what kube-scheduler sent; return the nodes it leaves for each pod."""
     store, objects = Store(), read_objects([str(dump)], BytesIO())
     extender = Extender(store, Annotations())
     store.volumes.replace(objects.volumes.values(), "")
@@ -85,9 +85,9 @@ def left_by_the_extender(dump: Path, recording: Recording) -> dict[str, set[str]
 
 
 def without_bad_volumes(answers: dict[str, PodAnswer], recording: Recording, dump: Path) -> dict[str, set[str]]:
-    """Return the nodes on which kube-scheduler would take no volume that is unhealthy or held for somebody else.
+    """Return the nodes on which kube-scheduler would take no volume that is unhealthy or held for another claim.
 
-    `told` has what it takes. What is wrong with a volume is read off the dump, by nobody's rules but these.
+    `answers` has what it takes. What is wrong with a volume is read off the dump, by the rules here only.
     """
     objects = {
         (item["kind"], item["metadata"]["name"]): item["metadata"] for item in json.loads(dump.read_text())["items"]

@@ -48,7 +48,7 @@ class Outcome:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def quiet() -> AsyncIterator[DevCluster]:
-    """A cluster of its own in which nobody does anything: what kube-scheduler sees is what is in the dump."""
+    """A cluster of its own in which nothing else writes: what kube-scheduler sees is what is in the dump."""
     async with DevCluster(Options(scheduler=False, kwok=False)) as cluster:
         await cluster.create_namespace(NAMESPACE)
         cluster.controller_manager.pause()

@@ -83,7 +83,7 @@ class Stage:
 def _comparable(text: str, pod: str) -> str:
     """Leave out what the plugin of dynamic resource allocation adds to each text, and the pod's own name.
 
-    Where no filter was asked its PostFilter fails, and what preemption says is lost to that.
+    Where no filter was run its PostFilter fails, and what preemption says is lost to that.
     """
     text = text.replace(pod, "POD").replace("no new claims to deallocate, ", "")
     whole, _, rest = text.rpartition(". ")

@@ -113,7 +113,7 @@ FITS: Final = Cause("", spec=_on("e"))
 
 
 def taken_claims(pods: Iterable[str]) -> Iterator[Document]:
-    """The claims of the pods' ephemeral volumes `taken`, which somebody else created."""
+    """The claims of the pods' ephemeral volumes `taken`, which another writer created."""
     for pod in pods:
         yield documents.claim(NAMESPACE, f"{pod}-taken", claim_spec(STATIC))
 

@@ -1,4 +1,4 @@
-"""An external provisioner for classes that nobody else serves, played by the test."""
+"""An external provisioner for classes that no other one serves, played by the test."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""A real kube-scheduler asks the extender: reserved zones win, wrong volumes are avoided, and nobody waits for it."""
+"""A real kube-scheduler calls the extender: reserved zones win, wrong volumes are avoided, and no pod waits for it."""
 
 import os
 import signal

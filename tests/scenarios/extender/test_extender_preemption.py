@@ -1,4 +1,4 @@
-"""A real kube-scheduler asks before it evicts: nobody dies for a pod that gets no volume on the node."""
+"""A real kube-scheduler calls it before it evicts: no pod is evicted for one that gets no volume on the node."""
 
 from collections.abc import AsyncIterator
 from functools import partial

@@ -1,4 +1,4 @@
-"""Two replicas: one leads, and whoever has lost the Lease writes nothing, not even what it had begun."""
+"""Two replicas: one leads, and the one that has lost the Lease writes nothing, not even what it had begun."""
 
 import asyncio
 from dataclasses import dataclass

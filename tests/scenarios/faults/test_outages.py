@@ -1,4 +1,4 @@
-"""The API server or etcd goes away in the middle of the work and comes back; nobody restarts the controller."""
+"""The API server or etcd goes away in the middle of the work and comes back; the controller is not restarted."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass

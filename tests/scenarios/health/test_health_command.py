@@ -32,7 +32,7 @@ async def health_of(world: World, *arguments: str) -> tuple[int | None, dict[str
 
 
 async def reads_with_the_view_role(world: World, well: str) -> None:
-    """Whoever has it is shown what the Lease says, and nothing is missing."""
+    """A user with it is shown what the Lease says, and nothing is missing."""
     account = await viewer(world)
     code, out, error = await command(world, "health", well, kubeconfig=account)
     assert (code, error) == (FINE, "")

@@ -1,4 +1,4 @@
-"""`pvc-prebinder health -w` beside a cluster: each change is printed when it happens, whoever reports it."""
+"""`pvc-prebinder health -w` beside a cluster: each change is printed when it happens, from any source."""
 
 import asyncio
 import json

@@ -97,7 +97,7 @@ async def test_one_write_for_each_change_and_none_without_one(own_world: World) 
 
 
 async def break_many(world: World, driver: Directories, controller: Controller, handles: dict[str, str]) -> None:
-    """At once: all of them are told, once, and no more of them are quarantined than the cap allows."""
+    """At once: all of them are reported, once, and no more of them are quarantined than the cap allows."""
     for handle in handles.values():
         driver.break_volume(handle, VolumeFault.GONE)
     await eventually(

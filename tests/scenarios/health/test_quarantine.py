@@ -1,4 +1,4 @@
-"""Unhealthy free volumes are kept from claims, though others want them at the same time, and given back when well."""
+"""Unhealthy Available volumes are kept from claims, though claims race for them, and released on recovery."""
 
 import asyncio
 from collections import defaultdict

@@ -1,4 +1,4 @@
-"""What somebody else writes about a volume's health keeps it from pods, without any way to its driver."""
+"""What another reporter writes about a volume's health keeps it from pods, without any way to its driver."""
 
 from functools import partial
 

@@ -39,7 +39,7 @@ STORY = [
     """.splitlines()
     if line.strip()
 ]
-"""What is told of the volume that becomes unhealthy, without the numbers."""
+"""What is printed about the volume that becomes unhealthy, without the numbers."""
 
 
 @pytest.fixture(autouse=True)

@@ -32,7 +32,7 @@ async def policy(cluster: DevCluster) -> AsyncIterator[None]:
 
 
 def waiting(world: World, name: str, **how: object) -> Document:
-    """A pod with a claim that there is not, so that nobody lifts its gate."""
+    """A pod with a claim that there is not, so that its gate is not removed."""
     return pod(world.namespace, name, pod_spec(("missing",), **how))  # type: ignore[arg-type]
 
 

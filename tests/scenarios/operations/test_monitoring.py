@@ -55,7 +55,7 @@ SOONER: Final = {
     "CSIHealthOutdated": ("> 900", "> 3"),
     "PVCPrebinderWorkqueueStuck": ("> 300", "> 2"),
 }
-"""Thresholds for which nobody waits in a test; all others are those that ship."""
+"""Thresholds too long for a test; all others are those that ship."""
 SWEEP_RATE: Final = 2
 DRIFT_SECONDS: Final = 180
 """The cache is compared every 30 s; what differs twice is drift, until the next comparison."""

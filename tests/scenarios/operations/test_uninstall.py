@@ -94,7 +94,7 @@ async def lease_read_right(world: World) -> None:
 async def arrange(world: World, mode: str, driver: Directories) -> tuple[str, str]:
     """Two volumes, one pod whose claim fits one of them, and one pod that no volume is large enough for.
 
-    No scheduler takes the pods, so that nobody but us changes anything. Returns the volume that is healthy, and the
+    No scheduler takes the pods, so only the controller writes. Returns the volume that is healthy, and the
     other one's handle.
     """
     disks = await world.storage_class(mode)

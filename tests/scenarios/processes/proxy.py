@@ -252,7 +252,7 @@ def _end_to_end(headers: Any) -> CIMultiDict[str]:
 
 
 def _broken(request: web.Request) -> web.Response:
-    """Break the connection instead of answering; what is returned reaches nobody."""
+    """Break the connection instead of answering; what is returned is not received."""
     if isinstance(request.transport, asyncio.Transport):
         request.transport.abort()
     return web.Response(status=500)

@@ -19,7 +19,7 @@ def binds(request: Request) -> bool:
 
 
 class InterceptingTransport:
-    """Passes everything on. `paths` are those of the writes of the bind, as they were asked for."""
+    """Passes everything on. `paths` are those of the writes of the bind, as they were sent."""
 
     def __init__(self) -> None:
         self.paths: list[str] = []
@@ -45,7 +45,7 @@ class InterceptingTransport:
 
 
 class EventBeforeWrite(InterceptingTransport):
-    """Has something happen right before the nth write gets through; it is told the name of what is written."""
+    """Has something happen right before the nth write gets through; it receives the name of what is written."""
 
     def __init__(self, nth: int, event: Callable[[str], Awaitable[object]]) -> None:
         super().__init__()
@@ -60,7 +60,7 @@ class EventBeforeWrite(InterceptingTransport):
 
 
 class LostAnswers(InterceptingTransport):
-    """Every path is written once without an answer: the write takes place, and nobody hears of it."""
+    """Every path is written once without an answer: the write takes place, and the response is lost."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -125,7 +125,7 @@ async def test_three_claims_are_bound_in_one_zone(own_world: World, scheduler: I
 
 
 async def test_what_is_lost_half_way_is_taken_back_and_tried_again(account: Path, own_world: World) -> None:
-    """Somebody takes the third volume right before we would: the other two are as before until three can be had."""
+    """Another writer takes the third volume right before us: the other two are as before until three can be had."""
     world = own_world
     disks = await world.storage_class(None)
     names = await world.volumes(disks, *(world.volume(f"v{n}", disks, zone="zone-b") for n in range(3)))
@@ -220,7 +220,7 @@ async def test_the_controllers_reservation_is_taken_and_ended_by_the_controller(
 async def test_beside_a_controller_that_decides_about_the_same_pods(
     own_world: World, scheduler: InProcessScheduler, mode: str
 ) -> None:
-    """Without a gate both choose at once. Whoever is faster, each claim gets one volume and nothing stays."""
+    """Without a gate both choose at once. Whichever is faster, each claim gets one volume and nothing stays."""
     world = own_world
     controller = await start_controller(world)
     disks = await world.storage_class(mode)

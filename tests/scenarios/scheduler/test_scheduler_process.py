@@ -60,7 +60,7 @@ async def test_the_manifests_grant_all_that_scheduling_takes(
 
 
 async def schedules_with_volumes(world: World) -> None:
-    """A volume that is there, and one to be made: nobody makes it, so the pod waits."""
+    """A volume that is there, and one to be made: it is not provisioned, so the pod waits."""
     disks, made = await world.storage_class(None), await world.storage_class(None, "made", provisioner="none.example")
     await world.volumes(disks, world.volume("pv", disks, zone="zone-b"))
     claims = {"data": disks, "new": made}

@@ -1,4 +1,4 @@
-"""The page behind each caller's token, on a real API server: what a token may not read, nobody sees with it."""
+"""The page behind each caller's token, on a real API server: what a token may not read is not shown with it."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

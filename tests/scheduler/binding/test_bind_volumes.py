@@ -116,7 +116,7 @@ async def test_a_change_that_does_not_concern_us_is_read_and_passed_over(status:
         cluster.server.refuse_next.append((f"/{key}", failure(status, reason)))
 
     def changed(request: Request) -> None:
-        """Before each write that is refused somebody annotates its object."""
+        """Before each write that is refused another writer annotates its object."""
         plural, _, name = request.path.removeprefix("/api/v1/").removeprefix("namespaces/default/").partition("/")
         if any(part in request.path for part, _ in cluster.server.refuse_next):
             cluster.annotate(plural, name if plural == VOLUMES else f"default/{name}", note=request.path)

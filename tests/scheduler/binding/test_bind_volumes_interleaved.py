@@ -111,7 +111,7 @@ class Play:
         self.controller.step(self.random.choice(self.volumes))
 
     def _rival(self) -> None:
-        """kube-scheduler takes a free volume for an unbound claim, as its cache allows."""
+        """kube-scheduler takes an Available volume for an unbound claim, as its cache allows."""
         name, claim = self.random.choice(self.volumes), self.random.choice(NAMES)
         if (
             "claimRef" not in self.cluster.volume(name)["spec"]

@@ -174,7 +174,7 @@ def test_a_volume_that_is_kept_for_another_is_asked_about_again() -> None:
 
 
 def test_a_node_that_is_cut_off_speaks_for_no_other() -> None:
-    """All are alike by their labels, and more than are asked one by one."""
+    """All are alike by their labels, and more than are judged one by one."""
     nodes = [builders.node(f"n{number:02}", zone="a") for number in range(40)]
     cut = builders.csi_node("n00", reports=[StorageCondition(DRIVER, "StorageUnreachable")])
     claims = [builders.claim(f"c{number}") for number in range(2)]

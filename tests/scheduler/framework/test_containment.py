@@ -1,4 +1,4 @@
-"""Errors of plugins from other distributions become PluginFailed, and each is told of; answers of good ones pass."""
+"""Errors of plugins from other distributions become PluginFailed, and each is reported; answers of good ones pass."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""A filter that nobody but its class knows: one file is enough to add it."""
+"""A filter that only its class knows: one file is enough to add it."""
 
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""On which node others are evicted for a pod, and when nobody is."""
+"""On which node others are evicted for a pod, and when none are."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -60,7 +60,7 @@ def test_whatever_lets_a_refused_pod_in_wakes_it(
 
 
 def changes_shown(before: World, happening: World) -> list[tuple[Record | None, Record | None]]:
-    """What is told, without versions, when these objects change."""
+    """What is reported, without versions, when these objects change."""
     cluster, changes = WatchedStore(before), list[ClusterEvent]()
     with Changes(cluster.store, changes.append, Annotations()).following():
         for slot, record in happening.items():

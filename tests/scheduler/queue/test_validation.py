@@ -1,4 +1,4 @@
-"""Pods that the scheduler does not queue, and the reason that is told."""
+"""Pods that the scheduler does not queue, and the reason that is reported."""
 
 from binder.matching.rejection import Reason
 from kube.objects.constraints import Constraints

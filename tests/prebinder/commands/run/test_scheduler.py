@@ -1,4 +1,4 @@
-"""The command `scheduler`: what is asked for, and what is refused before anything is watched."""
+"""The command `scheduler`: what is required, and what is rejected before anything is watched."""
 
 from dataclasses import fields
 from datetime import timedelta

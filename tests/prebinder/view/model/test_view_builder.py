@@ -23,7 +23,7 @@ NOW = datetime(2026, 1, 2, 12, 0, tzinfo=UTC)
 
 
 class Built:
-    """A view of a cluster, made anew after each change by the same builder."""
+    """A view of a cluster, made again after each change by the same builder."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._gathering = Gathering(DEFAULT_PREFIX)
@@ -90,7 +90,7 @@ def test_health_comes_with_its_reason() -> None:
 
 
 def swept(at: datetime, *exceptions: str) -> dict[str, Any]:
-    """The Lease of whoever probes the driver, with the report of a sweep that ended then."""
+    """The Lease of the process that probes the driver, with the report of a sweep that ended then."""
     report = SweepReport(
         DRIVER,
         at - timedelta(seconds=2),

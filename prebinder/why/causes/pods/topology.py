@@ -17,6 +17,14 @@ from prebinder.why.report.report import Evidence, Link
 from scheduler.volumes.volume_binding import PodClaims, claims_of
 
 _MOST_NODES_SHOWN: Final = 4
+_BY_OTHER_PODS: Final = frozenset(
+    {
+        Reason.POD_AFFINITY_MISMATCH,
+        Reason.POD_ANTI_AFFINITY,
+        Reason.EXISTING_POD_ANTI_AFFINITY,
+        Reason.TOPOLOGY_SPREAD,
+    }
+)
 
 
 def volumes_in_different_zones(facts: Facts, pod: Pod) -> Finding | None:
@@ -192,6 +200,8 @@ def _look_for(verdict: NodeVerdict) -> str:
         return "find out why it is not ready"
     if first is not None and first.reason is Reason.TAINT_NOT_TOLERATED:
         return "find out what has tainted it; the taint goes with its cause"
+    if first is not None and first.reason in _BY_OTHER_PODS:
+        return "other pods exclude it there: compare their affinity and spread rules with those of this pod"
     return "make room there, or add a node"
 
 

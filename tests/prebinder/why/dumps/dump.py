@@ -99,6 +99,12 @@ def about_an_earlier(kind: str, name: str, reason: str, note: str) -> Document:
     return {**made, "involvedObject": {**made["involvedObject"], "uid": "of an earlier one"}}
 
 
+def apart(app: str) -> Document:
+    """The spec of a pod that shares its zone with no other of the application."""
+    term = {"topologyKey": ZONE, "labelSelector": {"matchLabels": {"app": app}}}
+    return {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
+
+
 def gated(*claims: str, other: str = "") -> Document:
     """A pod that no scheduler has seen, with our gate, and another component's."""
     gates = [{"name": name} for name in ("scheduler.cloud.example/volumes", other) if name]

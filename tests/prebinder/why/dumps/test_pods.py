@@ -30,6 +30,7 @@ from tests.prebinder.why.dumps.dump import (
     UNEXPLAINED,
     WEBHOOK,
     Dump,
+    apart,
     attachment,
     check,
     gated,
@@ -255,6 +256,17 @@ DUMPS = {
             lease("kube-scheduler", timedelta(hours=2)),
         ],
         "its Lease was last renewed",
+    ),
+    "another pod excludes the pod from its volume's zone": Dump(
+        "TopologyConflict",
+        [
+            pod("db-0", "data", metadata={"labels": {"app": "db"}}, spec=apart("db")),
+            pod("db-1", node="a1", metadata={"labels": {"app": "db"}}),
+            *BOUND,
+            *NODES,
+        ],
+        "compare their affinity and spread rules",
+        "make room",
     ),
     "some nodes only are in the dump": Dump(
         "AttachConflict",

@@ -74,7 +74,9 @@ async def test_a_new_node_helps(own_world: World, scheduler: InProcessScheduler)
     await own_world.cluster.add_nodes([NodeSpec(node, "zone-a", labels={"story": own_world.namespace})])
     await own_world.all_run("picky")
     assert (await own_world.pods())["picky"]["spec"]["nodeName"] == node
-    assert scheduler.metrics.failures[Reason.NODE_SELECTOR_MISMATCH] <= 3
+    # At first, when the node is created, and for each taint that its not being ready sets or lifts but the last: on a
+    # busy machine two are set one after the other. A pod that is tried for no reason would be tried far more often.
+    assert scheduler.metrics.failures[Reason.NODE_SELECTOR_MISMATCH] <= 5
     await own_world.admin.delete("Node", node)
 
 

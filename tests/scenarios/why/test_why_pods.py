@@ -110,11 +110,11 @@ async def test_schedulers_of_their_own(own_world: World, asker: Asker) -> None:
     await typed(world, item["next"][0])
     await scheduler.stop()
     patience = {"pluginConfig": [{"name": "VolumeBinding", "args": {"bindTimeoutSeconds": 1}}]}
-    scheduler = await world.cluster.start_scheduler(name, {"profiles": [{"schedulerName": name, **patience}]})
+    async with world.pv_controller_paused():  # Before the scheduler is there: it looks at the pod at once.
+        scheduler = await world.cluster.start_scheduler(name, {"profiles": [{"schedulerName": name, **patience}]})
+        item = await asker.names("pod/app", "BindTimeout")
+        await typed(world, item["next"][0])
     try:
-        async with world.pv_controller_paused():
-            item = await asker.names("pod/app", "BindTimeout")
-            await typed(world, item["next"][0])
         await world.all_run("app")
     finally:
         await scheduler.stop()

@@ -45,6 +45,7 @@ image: install ## Build the container image into dist/ with buildah: make image 
 e2e: install ## Run the stories on a real node (Linux, root): make e2e BASE=debian
 	@$(BIN)/pvc-prebinder dev devcluster check --image-base $(BASE)
 	@$(BIN)/python -m devcluster.build node
+	@$(BIN)/python -m tests.manifests.tools helm
 	@SOURCE="$(SOURCE)" $(BIN)/python -m devcluster.build.image --base $(BASE) --archive $(IMAGE)
 	@PVC_PREBINDER_IMAGE="$(abspath $(IMAGE))" $(BIN)/pytest tests/e2e $(ARGS)
 

@@ -10,6 +10,8 @@ import pytest_asyncio
 import yaml
 
 from devcluster.cluster import DevCluster
+from devcluster.control_plane.components import Options
+from devcluster.control_plane.nodes import spread
 from devcluster.driver.health import VolumeFault
 from soak.stage.rights import rendered
 from tests.scenarios.environment.admin import Admin, Refused
@@ -19,7 +21,7 @@ from tests.scenarios.environment.waiting import eventually
 from tests.scenarios.environment.world import World, lived_in
 from tests.scenarios.health.probed_volumes import health, quarantined, volumes
 from tests.scenarios.processes.agent import agent_account, start_agent
-from tests.scenarios.processes.controller import ACCOUNT, COMPONENTS, SYSTEM, policies, start_controller
+from tests.scenarios.processes.controller import ACCOUNT, COMPONENTS, SYSTEM, start_controller
 
 SCHEDULER: Final = "pvc-prebinder-scheduler"
 GATE: Final = f"{PREFIX}volumes"
@@ -31,17 +33,17 @@ _attempts: Final = count()
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def limited(cluster: DevCluster, admin: Admin) -> AsyncIterator[World]:
-    """A world in which all accounts are limited. Afterwards none is: other stories use other annotation prefixes."""
-    built = yaml.safe_dump_all(await rendered(cluster, (*COMPONENTS, "scheduler", "account-limits")))
-    await cluster.run_kubectl("apply", "-f", "-", given=built)
-    async with lived_in(World(cluster, admin, PREFIX)) as world:
-        try:
+async def limited() -> AsyncIterator[World]:
+    """A world in which all accounts are limited. The policies name the default annotation prefix and gate, so the
+    cluster is one without the controller that other stories share: it would lift the gates.
+    """
+    async with DevCluster(Options()) as cluster, Admin(cluster) as admin:
+        await cluster.add_nodes(spread(6))
+        built = yaml.safe_dump_all(await rendered(cluster, (*COMPONENTS, "scheduler", "account-limits")))
+        await cluster.run_kubectl("apply", "-f", "-", given=built)
+        async with lived_in(World(cluster, admin, PREFIX)) as world:
             await eventually(partial(in_force, world), bool, "the policies are in force")
             yield world
-        finally:
-            given = yaml.safe_dump_all(policies("account-limits"))
-            await cluster.run_kubectl("delete", "--ignore-not-found", "-f", "-", given=given)
 
 
 async def in_force(world: World) -> bool:

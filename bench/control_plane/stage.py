@@ -18,6 +18,7 @@ from bench.control_plane.documents import NAMESPACE, Document, ready_node, stora
 from devcluster.cluster import DevCluster
 from devcluster.control_plane.api import answers_ok
 from devcluster.control_plane.components import Options
+from devcluster.control_plane.lifted_limits import LIFTED_CONFIGURATION, LIFTED_FLAGS
 from devcluster.control_plane.nodes import DEFAULT_ZONES, NodeSpec
 from devcluster.processes.component import Component
 from devcluster.processes.ports import LOOPBACK, free_ports
@@ -37,8 +38,6 @@ RIGHTS: Final = (
 )
 SYSTEM: Final = "pvc-prebinder-system"
 ACCOUNT: Final = "pvc-prebinder"
-LIMIT: Final = 5000
-"""Requests a second of controller manager and scheduler with their limits lifted: no limit on this machine."""
 AT_ONCE: Final = 32
 """Requests in flight while objects are created."""
 NODE_COUNT: Final = 12
@@ -58,10 +57,8 @@ def options(*, lifted: bool, audit: Path | None, audited: Mapping[str, Any] = OU
         flags["kube-apiserver"] = [f"--audit-log-path={audit}", f"--audit-policy-file={policy}"]
     if not lifted:
         return Options(kwok=False, flags=flags)
-    flags["kube-controller-manager"] = [f"--kube-api-qps={LIMIT}", f"--kube-api-burst={LIMIT}"]
-    return Options(
-        kwok=False, flags=flags, scheduler_configuration={"clientConnection": {"qps": LIMIT, "burst": LIMIT}}
-    )
+    flags["kube-controller-manager"] = list(LIFTED_FLAGS)
+    return Options(kwok=False, flags=flags, scheduler_configuration=LIFTED_CONFIGURATION)
 
 
 class Controller:

@@ -9,7 +9,7 @@ from time import monotonic
 from typing import Final
 
 from bench.control_plane.documents import NAMESPACE, Document, claim, pod, ready_node, storage_class, volume
-from bench.control_plane.stage import LIMIT, Stage, in_parallel
+from bench.control_plane.stage import Stage, in_parallel
 from bench.control_plane.timeline import Timeline
 from bench.other_work import OtherWork
 from bench.placement import checker as placement_checker
@@ -19,6 +19,7 @@ from bench.usage import Usage, usage
 from devcluster.cluster import DevCluster
 from devcluster.control_plane.api import answers_ok
 from devcluster.control_plane.components import Options
+from devcluster.control_plane.lifted_limits import LIFTED_CONFIGURATION, LIFTED_FLAGS
 from devcluster.control_plane.nodes import DEFAULT_ZONES, NodeSpec, spread
 from devcluster.processes.component import Component
 from devcluster.processes.ports import LOOPBACK, free_ports
@@ -158,8 +159,8 @@ def _options(size: Size, contender: Contender) -> Options:
     return Options(
         scheduler=not contender.ours,
         kwok=size.kwok,
-        flags={"kube-controller-manager": [*manager, f"--kube-api-qps={LIMIT}", f"--kube-api-burst={LIMIT}"]},
-        scheduler_configuration={"clientConnection": {"qps": LIMIT, "burst": LIMIT}},
+        flags={"kube-controller-manager": [*manager, *LIFTED_FLAGS]},
+        scheduler_configuration=LIFTED_CONFIGURATION,
     )
 
 

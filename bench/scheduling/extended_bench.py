@@ -14,7 +14,7 @@ from time import monotonic
 from typing import Final
 
 from bench.control_plane.documents import NAMESPACE, Document, pod
-from bench.control_plane.stage import LIMIT, in_parallel
+from bench.control_plane.stage import in_parallel
 from bench.control_plane.timeline import Timeline
 from bench.progress import say
 from bench.rows import Row
@@ -22,6 +22,7 @@ from devcluster.cluster import DevCluster
 from devcluster.control_plane.api import answers_ok
 from devcluster.control_plane.certificates import Authority
 from devcluster.control_plane.components import Options
+from devcluster.control_plane.lifted_limits import LIFTED_CONFIGURATION, LIFTED_FLAGS
 from devcluster.control_plane.nodes import spread
 from devcluster.processes.component import Component
 from devcluster.processes.ports import LOOPBACK, free_ports
@@ -35,7 +36,6 @@ ROUNDS: Final = 3
 KEEPS, KEEPS_LIFTED = 0.9, 0.7
 """The goals: the share of the pods a second that is left with the extender, at default client limits and beyond
 them."""
-LIFTED: Final = {"qps": LIMIT, "burst": LIMIT}
 """clientConnection with limits that have no effect."""
 
 
@@ -74,7 +74,7 @@ async def _run(nodes: int, pods: int, rounds: int) -> list[Row]:
 @asynccontextmanager
 async def _stage(nodes: int) -> AsyncIterator[tuple[DevCluster, KubeApi]]:
     # Without kwok, which would share the processor: from here a real cluster's nodes are objects, too.
-    flags = {"kube-controller-manager": [f"--kube-api-qps={LIMIT}", f"--kube-api-burst={LIMIT}"]}
+    flags = {"kube-controller-manager": LIFTED_FLAGS}
     async with AsyncExitStack() as stack:
         cluster = await stack.enter_async_context(DevCluster(Options(kwok=False, flags=flags)))
         say(f"adding {nodes} nodes")
@@ -115,7 +115,7 @@ async def _extender(cluster: DevCluster) -> AsyncIterator[Document]:
 
 def _settings(case: Case, extender: Document) -> Document:
     """Not ignorable: every pod that was placed was sent to the extender."""
-    connection = {"clientConnection": LIFTED} if case.lifted else {}
+    connection = LIFTED_CONFIGURATION if case.lifted else {}
     return connection | ({"extenders": [extender]} if case.extended else {})
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from prebinder.cli import main
+from tests.prebinder.dump_file import write_dump
 
 HEADER = '{"apiVersion":"pvc-prebinder/v1alpha1","kind":"SimulationTrace"}\n'
 SMALL = ["simulate", "--nodes=12", "--pods=60", "--seed=5"]
@@ -76,9 +77,9 @@ def test_a_dump_is_taken_as_it_is(capsys: pytest.CaptureFixture[str], tmp_path: 
         {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {"nodeName": node, "containers": []}}
         for name, node in (("runs", "n1"), ("waits", None))
     ]
-    dump = tmp_path / "dump.json"
-    dump.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [*nodes, *pods]}))
-    main(["simulate", "--seed=5", "-f", str(dump), "--drain=n1", "--drain=n1", "-o", "json"])
+    main(
+        ["simulate", "--seed=5", "-f", write_dump(tmp_path, [*nodes, *pods]), "--drain=n1", "--drain=n1", "-o", "json"]
+    )
     summary = json.loads(capsys.readouterr().out)
     assert summary["whatIf"]["changes"] == ["n1 drained"]
     assert (summary["result"]["pods"], summary["result"]["placed"]) == (1, 1)
@@ -112,9 +113,8 @@ def test_a_node_that_is_cut_off_from_its_storage_is_passed_over(cut_off: str, no
         ),
         document("v1", "Pod", "waits", spec={"containers": [], "volumes": claimed}),
     ]
-    dump, trace = tmp_path / "dump.json", tmp_path / "trace"
-    dump.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": records}))
-    main(["simulate", "--seed=5", "-f", str(dump), f"--trace={trace}"])
+    trace = tmp_path / "trace"
+    main(["simulate", "--seed=5", "-f", write_dump(tmp_path, records), f"--trace={trace}"])
     assert [json.loads(line)["node"] for line in trace.read_text().splitlines()[1:]] == [node]
 
 
@@ -220,9 +220,7 @@ OFFERS = {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "10"}}
 
 
 def dumped(tmp_path: Path, *records: dict[str, object]) -> str:
-    dump = tmp_path / "dump.json"
-    dump.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": records}))
-    return f"--filename={dump}"
+    return f"--filename={write_dump(tmp_path, records)}"
 
 
 def test_volumes_that_fail_and_nodes_that_are_needed(capsys: pytest.CaptureFixture[str]) -> None:

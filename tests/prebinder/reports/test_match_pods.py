@@ -8,6 +8,7 @@ import pytest
 
 from prebinder.cli import main
 from tests.builders import ZONE
+from tests.prebinder.dump_file import write_dump
 
 RWO = ["ReadWriteOnce"]
 DRIVER = "disk.csi.example"
@@ -73,9 +74,7 @@ CLUSTER = [
 @pytest.fixture
 def match(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Match:
     def run(documents: list[object], *flags: str) -> tuple[int, str]:
-        path = tmp_path / "objects.json"
-        path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": documents}))
-        code = main(["match", "-f", str(path), *flags])
+        code = main(["match", "-f", write_dump(tmp_path, documents), *flags])
         return code, capsys.readouterr().out
 
     return run

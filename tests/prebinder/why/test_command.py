@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from prebinder.cli import main
-from tests.prebinder.why.documents import Document, claim, node, pod, storage_class, volume
+from tests.prebinder.dump_file import write_dump
+from tests.prebinder.why.documents import claim, node, pod, storage_class, volume
 
 PENDING = [
     pod("db-0", "data"),
@@ -19,14 +20,8 @@ PENDING = [
 WAITING = [claim(), storage_class(), volume()]
 
 
-def dumped(tmp_path: Path, documents: list[Document]) -> str:
-    path = tmp_path / "dump.json"
-    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": documents}))
-    return str(path)
-
-
 def test_one_block_with_cause_chain_evidence_and_next_step(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["why", "pod/db-0", "-n", "web", "-f", dumped(tmp_path, PENDING)]) == 3
+    assert main(["why", "pod/db-0", "-n", "web", "-f", write_dump(tmp_path, PENDING)]) == 3
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("✗ pod web/db-0 Pending ")
     assert lines[0].endswith(" · TopologyConflict")
@@ -36,7 +31,7 @@ def test_one_block_with_cause_chain_evidence_and_next_step(tmp_path: Path, capsy
 
 
 def test_json_has_a_version_and_the_fields_of_its_schema(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["why", "-n", "web", "-f", dumped(tmp_path, PENDING), "-o", "json"]) == 3
+    assert main(["why", "-n", "web", "-f", write_dump(tmp_path, PENDING), "-o", "json"]) == 3
     report = json.loads(capsys.readouterr().out)
     assert (report["apiVersion"], report["kind"]) == ("pvc-prebinder/v1alpha1", "WhyReport")
     (item,) = report["items"]
@@ -54,17 +49,17 @@ def test_json_has_a_version_and_the_fields_of_its_schema(tmp_path: Path, capsys:
 
 
 def test_names_are_those_of_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["why", "-n", "web", "-f", dumped(tmp_path, [*PENDING, claim("idle")]), "-o", "name"]) == 3
+    assert main(["why", "-n", "web", "-f", write_dump(tmp_path, [*PENDING, claim("idle")]), "-o", "name"]) == 3
     assert capsys.readouterr().out == "pod/db-0\n"
 
 
 def test_waiting_as_it_should_is_no_problem(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["why", "data", "-n", "web", "-f", dumped(tmp_path, WAITING)]) == 0
+    assert main(["why", "data", "-n", "web", "-f", write_dump(tmp_path, WAITING)]) == 0
     assert "WaitForFirstConsumer" in capsys.readouterr().out
 
 
 def test_a_lone_claim_is_inconclusive(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["why", "pvc/data", "-n", "web", "-f", dumped(tmp_path, [claim()])]) == 4
+    assert main(["why", "pvc/data", "-n", "web", "-f", write_dump(tmp_path, [claim()])]) == 4
     assert "storageclasses (not in the input)" in capsys.readouterr().out
 
 
@@ -81,13 +76,13 @@ def test_a_lone_claim_is_inconclusive(tmp_path: Path, capsys: pytest.CaptureFixt
 def test_faults_are_one_line(
     tmp_path: Path, arguments: list[str], code: int, complaint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["why", "-n", "web", *arguments, "-f", dumped(tmp_path, WAITING)]) == code
+    assert main(["why", "-n", "web", *arguments, "-f", write_dump(tmp_path, WAITING)]) == code
     assert complaint in capsys.readouterr().err
 
 
 def test_all_namespaces_are_one_line_for_each_cause(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     documents = [*PENDING, claim("idle"), *(claim(f"typo-{number}", storage_class="fsat") for number in range(12))]
-    assert main(["why", "-A", "-f", dumped(tmp_path, documents)]) == 3
+    assert main(["why", "-A", "-f", write_dump(tmp_path, documents)]) == 3
     lines = [line.split() for line in capsys.readouterr().out.splitlines() if not line.startswith(" ")]
     assert lines[0] == ["ROOT", "CAUSE", "CLAIMS", "OLDEST", "EXAMPLE", "NEXT"]
     assert [line[:2] for line in lines[1:]] == [
@@ -112,14 +107,14 @@ def test_a_selector_chooses_what_waits(
 ) -> None:
     labelled = {"one": {"app": "web"}, "two": {"app": "db"}, "three": {}}
     documents = [claim(name, metadata={"labels": labels}) for name, labels in labelled.items()]
-    path = dumped(tmp_path, [*documents, storage_class(), volume()])
+    path = write_dump(tmp_path, [*documents, storage_class(), volume()])
     assert main(["why", "-n", "web", "-l", selector, "-f", path, "-o", "json"]) == 0
     items = json.loads(capsys.readouterr().out)["items"]
     assert {item["name"] for item in items} == set(names)
 
 
 def test_a_volume_may_be_asked_about(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = dumped(tmp_path, [volume("old", claim="gone", phase="Released"), volume("free")])
+    path = write_dump(tmp_path, [volume("old", claim="gone", phase="Released"), volume("free")])
     assert main(["why", "pv/old", "-f", path]) == 3
     printed = capsys.readouterr().out
     assert "it holds the data of claim web/gone, which was deleted" in printed
@@ -129,14 +124,14 @@ def test_a_volume_may_be_asked_about(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 
 def test_no_word_is_broken_at_80_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = dumped(tmp_path, [*PENDING, claim("typo", storage_class="fsat")])
+    path = write_dump(tmp_path, [*PENDING, claim("typo", storage_class="fsat")])
     assert main(["why", "-n", "web", "-f", path]) == 3
     words = set(capsys.readouterr().out.split())
     assert {"TopologyConflict", "StorageClassNotFound", "spec.nodeAffinity:", "(nodes"} <= words
 
 
 def test_colours_only_where_they_are_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = dumped(tmp_path, PENDING)
+    path = write_dump(tmp_path, PENDING)
     main(["why", "-n", "web", "-f", path])
     assert "\x1b[" not in capsys.readouterr().out
     main(["why", "-n", "web", "-f", path, "--color", "always"])

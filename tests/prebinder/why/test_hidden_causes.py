@@ -1,6 +1,5 @@
 """Causes that look like others: what is stale, about to end, hidden behind another component, or not to blame."""
 
-import json
 from dataclasses import replace
 from datetime import timedelta
 from io import BytesIO
@@ -15,6 +14,7 @@ from prebinder.why.answering import waiting
 from prebinder.why.causes.diagnosis import explain_claim
 from prebinder.why.facts.facts import NOT_SERVED, Source
 from prebinder.why.reading.file import facts_from
+from tests.prebinder.dump_file import write_dump
 from tests.prebinder.why.documents import (
     DRIVER,
     NOW,
@@ -348,10 +348,8 @@ def test_a_command_has_no_word_to_be_replaced(classes: list[Document]) -> None:
 
 def test_a_dump_is_as_old_as_its_leases(tmp_path: Path) -> None:
     """Yesterday's dump does not say that everything has been dead since yesterday."""
-    path = tmp_path / "dump.json"
-    items = [pod("db-0", status={"conditions": []}), node("a1"), SCHEDULED]
-    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
-    facts, _ = facts_from([str(path)], BytesIO(), NOW + ago(days=1), "scheduler.cloud.example/")
+    path = write_dump(tmp_path, [pod("db-0", status={"conditions": []}), node("a1"), SCHEDULED])
+    facts, _ = facts_from([path], BytesIO(), NOW + ago(days=1), "scheduler.cloud.example/")
     assert facts.now == NOW - ago(seconds=2)
 
 

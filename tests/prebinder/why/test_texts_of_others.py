@@ -1,11 +1,11 @@
 """What others wrote into names and Events: one word in a command, and harmless on a terminal."""
 
-import json
 from pathlib import Path
 
 import pytest
 
 from prebinder.cli import main
+from tests.prebinder.dump_file import write_dump
 from tests.prebinder.why.documents import (
     DRIVER,
     SCHEDULED,
@@ -56,10 +56,8 @@ def test_nothing_that_others_wrote_acts_on_the_terminal(tmp_path: Path, capsys: 
     hostile = event(
         "Pod", "db-0", "FailedScheduling", 'running PreBind plugin "VolumeBinding": \x1b[2J\x1b]0;title\x07 \u202e'
     )
-    path = tmp_path / "dump.json"
-    items = [pod("db-0", "data"), *BOUND, node("a1"), hostile]
-    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
-    assert main(["why", "-n", "web", "-f", str(path)]) == 3
+    path = write_dump(tmp_path, [pod("db-0", "data"), *BOUND, node("a1"), hostile])
+    assert main(["why", "-n", "web", "-f", path]) == 3
     printed = capsys.readouterr().out
     assert "\\x1b[2J" in printed
     assert not {"\x1b", "\x07", "\u202e"} & set(printed)

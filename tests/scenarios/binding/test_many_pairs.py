@@ -10,6 +10,7 @@ import pytest_asyncio
 
 from devcluster.cluster import DevCluster
 from devcluster.control_plane.components import Options
+from devcluster.control_plane.lifted_limits import LIFTED_CONFIGURATION, LIFTED_FLAGS
 from devcluster.control_plane.nodes import NodeSpec
 from tests.scenarios.environment.admin import Admin
 from tests.scenarios.environment.bindings import as_kubernetes_binds, comparable, pairs
@@ -19,16 +20,16 @@ from tests.scenarios.environment.world import World
 from tests.scenarios.processes.controller import apply_manifests, start_controller
 
 PAIRS = 500
-LIMIT = 5000
-"""Requests a second of controller manager and scheduler: none in practice."""
 SECONDS = 240
 
 
 @pytest_asyncio.fixture
 async def hurried() -> AsyncIterator[World]:
-    flags = {"kube-controller-manager": [f"--kube-api-qps={LIMIT}", f"--kube-api-burst={LIMIT}"]}
-    lifted = {"clientConnection": {"qps": LIMIT, "burst": LIMIT}}
-    async with DevCluster(Options(flags=flags, scheduler_configuration=lifted)) as cluster, Admin(cluster) as admin:
+    flags = {"kube-controller-manager": LIFTED_FLAGS}
+    async with (
+        DevCluster(Options(flags=flags, scheduler_configuration=LIFTED_CONFIGURATION)) as cluster,
+        Admin(cluster) as admin,
+    ):
         await cluster.add_nodes([NodeSpec(f"node-{n}", "zone-a", pods=PAIRS) for n in range(2)])
         await apply_manifests(cluster)
         world = World(cluster, admin)

@@ -14,6 +14,7 @@ import pytest_asyncio
 from binder.matching.rejection import Reason
 from devcluster.cluster import DevCluster
 from devcluster.control_plane.components import Options
+from devcluster.control_plane.lifted_limits import LIFTED_CONFIGURATION, LIFTED_FLAGS
 from devcluster.control_plane.nodes import NodeSpec
 from tests.scenarios.environment import documents
 from tests.scenarios.environment.admin import Admin, Document
@@ -24,15 +25,16 @@ from tests.scenarios.processes.scheduler_in_process import InProcessScheduler, r
 
 ROUNDS, MOST_ROUNDS = 40, 200
 AT_ONCE = 20
-LIMIT = 5000
 SECONDS = 120
 
 
 @pytest_asyncio.fixture
 async def arena() -> AsyncIterator[World]:
-    flags = {"kube-controller-manager": [f"--kube-api-qps={LIMIT}", f"--kube-api-burst={LIMIT}"]}
-    lifted = {"clientConnection": {"qps": LIMIT, "burst": LIMIT}}
-    async with DevCluster(Options(flags=flags, scheduler_configuration=lifted)) as cluster, Admin(cluster) as admin:
+    flags = {"kube-controller-manager": LIFTED_FLAGS}
+    async with (
+        DevCluster(Options(flags=flags, scheduler_configuration=LIFTED_CONFIGURATION)) as cluster,
+        Admin(cluster) as admin,
+    ):
         await cluster.add_nodes([NodeSpec(f"node-{zone}", zone, pods=5 * MOST_ROUNDS) for zone in ZONES])
         async with lived_in(World(cluster, admin)) as world:
             yield world

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from textwrap import indent
 from typing import Any, Final
 
 import yaml
@@ -35,7 +36,15 @@ _REPLACED: Final = {
     _NAMESPACE: "{{ .Release.Namespace }}",
     "app.kubernetes.io/managed-by: kustomize": "app.kubernetes.io/managed-by: {{ .Release.Service }}",
     "image: pvc-prebinder:0.1.0": 'image: {{ include "pvc-prebinder.image" . }}',
+    "scheduler.cloud.example/": '{{ include "pvc-prebinder.annotationPrefix" . }}',
 }
+_VALUES: Final[Mapping[str, str]] = {
+    "controller": ".Values",
+    **{name: f".Values.{name}" for name in ("extender", "scheduler", "view")},
+}
+"""The component of a Deployment -> where values.yaml has its resources, and its replicas if it may have several."""
+_PLACEMENT: Final = ("imagePullSecrets", "nodeSelector", "tolerations", "affinity")
+_SCHEDULER_CONFIG: Final = "pvc-prebinder-scheduler-config"
 
 
 def templates(kustomize: Sequence[str | Path]) -> dict[str, str]:
@@ -48,26 +57,66 @@ def templates(kustomize: Sequence[str | Path]) -> dict[str, str]:
         before = known | {_key(document) for document in _built(kustomize, needed[:-1])}
         added = [document for document in _built(kustomize, needed) if _key(document) not in before]
         condition = f"{{{{- if .Values.{key}.enabled }}}}\n"
-        made[f"{directory}.yaml"] = condition + _text(added) + "{{- end }}\n"
+        text = _text(added)
+        if key == "alerts":
+            labels = (
+                "  labels:\n    {{- with .Values.alerts.labels }}\n    {{- toYaml . | nindent 4 }}\n    {{- end }}\n"
+            )
+            text = text.replace("  labels:\n    app.", f"{labels}    app.")
+        made[f"{directory}.yaml"] = condition + text + "{{- end }}\n"
     return made
 
 
 def _controller(base: Sequence[Document]) -> str:
-    """Return the base, with what values.yaml decides: replicas, configuration, and what is added to the pod."""
+    """Return the base without its configuration, which is a value; a change of that replaces the pods."""
     kept = [document for document in base if document["kind"] not in {"Namespace", "ConfigMap"}]
     (hashed,) = (document["metadata"]["name"] for document in base if document["kind"] == "ConfigMap")
     text = _text(kept).replace(hashed, "pvc-prebinder-config")
-    text = text.replace("  replicas: 2\n", "  replicas: {{ .Values.replicas }}\n", 1)
     annotations = (
         "      annotations:\n        checksum/config: {{ toYaml .Values.config | sha256sum }}\n      labels:\n"
     )
-    text = text.replace("      labels:\n", annotations, 1)
-    return text.replace(
-        "      serviceAccountName: pvc-prebinder\n",
-        "      serviceAccountName: pvc-prebinder\n"
-        "      {{- with .Values.priorityClassName }}\n      priorityClassName: {{ . }}\n      {{- end }}\n",
-        1,
+    return text.replace("      labels:\n", annotations, 1)
+
+
+def _deployment(document: Document, text: str) -> str:
+    """Return a Deployment with what values.yaml decides: replicas, resources, where and with which rights pods run."""
+    component = document["metadata"]["labels"]["app.kubernetes.io/component"]
+    values, pod = _VALUES[component], document["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    account = f"      serviceAccountName: {pod['serviceAccountName']}\n"
+    # No pod waits for the view.
+    keys = _PLACEMENT if component == "view" else ("priorityClassName", *_PLACEMENT)
+    security, resources = (
+        _indented({"securityContext": pod["securityContext"]}, 6),
+        _indented(container["resources"], 10),
     )
+    replaced = {
+        account: account + "".join(map(_optional, keys)),
+        security: "      securityContext:\n        {{- toYaml .Values.podSecurityContext | nindent 8 }}\n",
+        f"        resources:\n{resources}": f"        resources:\n          {{{{- with {values}.resources }}}}\n"
+        f"          {{{{- toYaml . | nindent 10 }}}}\n          {{{{- else }}}}\n{resources}          {{{{- end }}}}\n",
+    }
+    if component != "view":
+        replaced["  replicas: 2\n"] = f"  replicas: {{{{ {values}.replicas }}}}\n"
+    if component != "controller":
+        command = f"        - {component}\n" if component != "view" else "        - --serve\n"
+        prefix = "        - --annotation-prefix={{ . }}\n"
+        replaced[command] = f"{command}        {{{{- with (.Values.config.binding).annotationPrefix }}}}\n{prefix}"
+        replaced[command] += "        {{- end }}\n"
+    for original, put in replaced.items():
+        if text.count(original) != 1:
+            raise ValueError(f"{component}: expected once: {original}")
+        text = text.replace(original, put)
+    return text
+
+
+def _optional(key: str) -> str:
+    value = " {{ . }}" if key == "priorityClassName" else "\n        {{- toYaml . | nindent 8 }}"
+    return f"      {{{{- with .Values.{key} }}}}\n      {key}:{value}\n      {{{{- end }}}}\n"
+
+
+def _indented(value: object, spaces: int) -> str:
+    return indent(_yaml(value), " " * spaces)
 
 
 def _built(kustomize: Sequence[str | Path], components: Sequence[str]) -> list[Document]:
@@ -88,11 +137,24 @@ def _key(document: Document) -> tuple[str, str]:
 
 
 def _text(documents: Sequence[Document]) -> str:
-    # What Prometheus expands when an alert fires must not be expanded by Helm.
-    text = yaml.safe_dump_all(documents, sort_keys=False, width=1000).replace("{{", '{{ "{{" }}')
+    return "".join(f"---\n{_template(document)}" for document in documents)
+
+
+def _template(document: Document) -> str:
+    if document["metadata"]["name"] == _SCHEDULER_CONFIG and document["kind"] == "ConfigMap":
+        content = "    {{- toYaml .Values.scheduler.config | nindent 4 }}\n"
+        text = _yaml(document | {"data": {}}).replace("data: {}\n", f"data:\n  config.yaml: |\n{content}")
+    else:
+        # What Prometheus expands when an alert fires must not be expanded by Helm.
+        text = _yaml(document).replace("{{", '{{ "{{" }}')
+    text = _deployment(document, text) if document["kind"] == "Deployment" else text
     for original, put in _REPLACED.items():
         text = text.replace(original, put)
-    return f"---\n{text}" if documents else ""
+    return text
+
+
+def _yaml(value: object) -> str:
+    return yaml.safe_dump(value, sort_keys=False, width=1000)
 
 
 if __name__ == "__main__":

@@ -214,13 +214,14 @@ class Controller:
     async def _render(self) -> bytes:
         term = self._leader_loop.term
         state = ClusterState(
+            leads=term is not None,
             snapshot=self._store.snapshot() if term is not None and self._sees_cluster else None,
             health=self._drivers.state,
             reasons=term.reasons() if term is not None else {},
             quarantine=term.quarantine() if term is not None else {},
             annotations=self._settings.binding.annotations,
             synced=self._cache.synced_kinds(),
-            endpoints_up=self._drivers.endpoints_up(),
+            endpoints_up=self._drivers.endpoints_up() if term is not None else {},
             queues=term.queue_seconds() if term is not None else {},
             loop_lag=self._heartbeat.lag(),
         )

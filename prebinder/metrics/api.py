@@ -132,6 +132,10 @@ class QueueMetrics:
         """Return the port of the queue of that name."""
         return QueueObserver(self, name)
 
+    def forget_depths(self) -> None:
+        """Leave out how many keys wait: the queues ended with the term, whatever was left in them."""
+        self.depth.clear()
+
 
 class QueueObserver:
     """Port of kube.workqueue, for one queue."""

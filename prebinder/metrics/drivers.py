@@ -44,6 +44,10 @@ class SweepGauges:
             if progress.answered:
                 self._sweep_seconds.labels(progress.driver).set(progress.seconds)
 
+    def clear(self) -> None:
+        for gauge in (self._swept, self._sweep_seconds, self._oldest):
+            gauge.clear()
+
 
 class DriverMetrics:
     """Port of csi.drivers and of csi.sweep. The sidecar histogram has the name, labels and buckets of csi-lib-utils."""
@@ -97,6 +101,10 @@ class DriverMetrics:
 
     def swept(self, progress: "SweepProgress") -> None:
         self._sweeps.progress(progress)
+
+    def forget_sweeps(self) -> None:
+        """Leave out the last sweep: the leader's is more recent."""
+        self._sweeps.clear()
 
     def health_changed(self, driver: str, _handle: str, old: HealthRecord | None, new: HealthRecord) -> None:
         """Listener of csi.records."""

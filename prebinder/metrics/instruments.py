@@ -42,6 +42,9 @@ class Instruments:
 
     async def render(self, state: ClusterState, now: datetime) -> bytes:
         """Return all metrics in Prometheus' text format. Counting 100,000 objects must not block the event loop."""
+        if not state.leads:
+            self.queues.forget_depths()
+            self.drivers.forget_sweeps()
         self._state.state, self._state.now = state, now
         return await asyncio.to_thread(generate_latest, self.registry)
 

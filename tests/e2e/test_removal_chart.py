@@ -58,7 +58,7 @@ async def test_installed_upgraded_and_removed_by_helm(
     await world.all_run("first", seconds=SECONDS)
 
     await real.node.tag(NAME, f"{NAME.rpartition(':')[0]}:{NEXT_TAG}")
-    changed = ["--reuse-values", "--set", f"image.tag={NEXT_TAG}", "--set", "config.health.quarantine=true"]
+    changed = ["--reset-then-reuse-values", "--set", f"image.tag={NEXT_TAG}", "--set", "config.health.quarantine=true"]
     await run_helm(real, helm, "upgrade", RELEASE, str(MANIFESTS / "chart"), *changed)
     pods = await controller_pods(real)
     images = {each["image"] for pod in pods.values() for each in pod["spec"]["containers"]}

@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +20,16 @@ _BY_NAME: Final = {rule["alert"]: rule for rule in ALERTS}
 def test_every_alert_has_a_story_in_which_it_fires() -> None:
     firing = {name for story in STORIES for names in story["at"].values() for name in names}
     assert firing == set(_BY_NAME)
+
+
+def test_every_alert_has_a_story_in_which_it_resolves() -> None:
+    resolved = {
+        name
+        for story in STORIES
+        for earlier, later in pairwise(story["at"].values())
+        for name in set(earlier) - set(later)
+    }
+    assert resolved == set(_BY_NAME)
 
 
 def test_no_dry_run_and_no_single_tenant_pages_anyone() -> None:

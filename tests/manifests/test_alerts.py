@@ -83,7 +83,7 @@ async def exported() -> dict[str, list[dict[str, str]]]:
     instruments.events.event_dropped("Warning", "VolumeConditionAbnormal")
     instruments.watches.event_seen("pods", EPOCH)
     instruments.queues.of("pods").added(1)
-    waits = ("Progressing", "DynamicClass", "ModeOff", "ImmediateUnbound")
+    waits = ("Progressing", "DynamicClass", "ModeOff", "ImmediateUnbound", "SchedulingGated", "AlreadyReserved")
     held = {"bound-at": "2026-01-01T00:00:00Z", "expires-at": "2026-01-02T00:00:00Z"}
     held_volume = held | {"reserved-for": "default/held", "reserved-for-uid": "uid-held", "reserved-by": "holder/1"}
     claims = [

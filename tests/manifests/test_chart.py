@@ -2,16 +2,19 @@
 
 import json
 import os
+import re
 import subprocess
+import tarfile
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 import yaml
 
+from binder.reservation.contract import DEFAULT_PREFIX
 from devcluster.build.modules import control_plane
 from tests.generators import generator
 from tests.manifests.tools import HELM, MANIFESTS, Document, binary, by_name, overlay_of_base
@@ -25,6 +28,9 @@ needs_helm = pytest.mark.skipif(
 
 
 COMPONENTS: Mapping[str, str] = generator(CHART / "generate.py").COMPONENTS
+NEEDED: Final = {"gatePolicy": "schedulingGate", "extenderCertManager": "extender"}
+"""A component -> the one without which it is of no use."""
+EVERYTHING: Final = tuple(flag for key in COMPONENTS for flag in ("--set", f"{key}.enabled=true"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +64,7 @@ def comparable(documents: list[Document]) -> dict[tuple[str, str, str], Any]:
         document["metadata"]["labels"].pop(BY_LABEL)
         if document["kind"] == "ConfigMap" and document["metadata"]["name"].startswith("pvc-prebinder-config"):
             document["metadata"]["name"] = "pvc-prebinder-config"
+        if document["kind"] == "ConfigMap" and "config.yaml" in document["data"]:
             document["data"] = yaml.safe_load(document["data"]["config.yaml"])
         if document["kind"] == "Deployment":
             metadata, pod = document["spec"]["template"]["metadata"], document["spec"]["template"]["spec"]
@@ -75,19 +82,29 @@ def test_the_templates_are_those_that_the_manifests_make() -> None:
     made = generator(CHART / "generate.py").templates([binary(control_plane(), "kubectl"), "kustomize"])
     for name, text in made.items():
         assert (CHART / "templates" / name).read_text() == text, name
-    by_hand = {"_helpers.tpl", "config.yaml", "NOTES.txt"}
+    by_hand = {"_helpers.tpl", "checks.yaml", "config.yaml", "NOTES.txt"}
     assert {path.name for path in (CHART / "templates").iterdir()} == made.keys() | by_hand
 
 
 def test_there_is_one_switch_for_each_component_and_all_are_off() -> None:
     values = yaml.safe_load((CHART / "values.yaml").read_text())
     schema = json.loads((CHART / "values.schema.json").read_text())
-    assert {key: values[key] for key in COMPONENTS} == {key: {"enabled": False} for key in COMPONENTS}
+    assert {key: values[key]["enabled"] for key in COMPONENTS} == dict.fromkeys(COMPONENTS, False)
     assert schema["properties"].keys() == values.keys() | {"global"}
+    for key, value in values.items():
+        properties = schema["properties"][key].get("properties")
+        assert properties is None or properties.keys() == value.keys(), key
     directories = {path.name for path in (MANIFESTS / "components").iterdir()}
     # The agent is added to somebody else's Deployment, and the priority is a value.
     assert set(COMPONENTS.values()) == directories - {"csi-agent", "csi-agent-limits", "cluster-critical"}
     assert values["config"] == yaml.safe_load((MANIFESTS / "base" / "config.yaml").read_text())
+    scheduler = MANIFESTS / "components" / "scheduler" / "config.yaml"
+    assert values["scheduler"]["config"] == yaml.safe_load(scheduler.read_text())
+
+
+def test_its_page_explains_every_value() -> None:
+    explained = re.findall(r"`([a-zA-Z]+)(?:\.enabled)?`", (CHART / "README.md").read_text())
+    assert yaml.safe_load((CHART / "values.yaml").read_text()).keys() <= set(explained)
 
 
 @needs_helm
@@ -99,17 +116,16 @@ def test_the_defaults_install_what_the_base_does(helm: Helm) -> None:
 @pytest.mark.parametrize("key", COMPONENTS)
 def test_a_switch_adds_what_its_component_does(helm: Helm, key: str) -> None:
     switches, components = {key}, [COMPONENTS[key]]
-    if key == "extenderCertManager":
-        switches, components = switches | {"extender"}, ["extender", *components]
+    if key in NEEDED:
+        switches, components = switches | {NEEDED[key]}, [COMPONENTS[NEEDED[key]], *components]
     flags = [flag for name in sorted(switches) for flag in ("--set", f"{name}.enabled=true")]
     assert comparable(helm.template(*flags)) == comparable(overlay_of_base(components))
 
 
 @needs_helm
 def test_another_namespace_image_and_priority_are_used_everywhere(helm: Helm) -> None:
-    everything = [flag for key in COMPONENTS for flag in ("--set", f"{key}.enabled=true")]
     documents = helm.template(
-        *everything,
+        *EVERYTHING,
         "--set",
         f"image.repository=registry.example.com/ours,image.digest=sha256:{'0' * 64},priorityClassName=high",
         namespace="elsewhere",
@@ -118,12 +134,91 @@ def test_another_namespace_image_and_priority_are_used_everywhere(helm: Helm) ->
     assert SYSTEM not in text
     images = [line for line in text.splitlines() if " image: " in line]
     assert {line.split("image: ")[1] for line in images} == {f"registry.example.com/ours@sha256:{'0' * 64}"}
-    (controller,) = (
-        deployment
-        for deployment in documents
-        if deployment["kind"] == "Deployment" and deployment["metadata"]["name"] == "pvc-prebinder"
-    )
-    assert controller["spec"]["template"]["spec"]["priorityClassName"] == "high"
+    priorities = {component: pod.get("priorityClassName") for component, pod in pods_of(documents).items()}
+    # No pod waits for the view.
+    assert priorities == {"controller": "high", "extender": "high", "scheduler": "high", "view": None}
+
+
+@needs_helm
+def test_pods_of_every_component_are_placed_and_pulled_as_the_values_say(helm: Helm) -> None:
+    placed = {
+        "imagePullSecrets": [{"name": "registry-credentials"}],
+        "nodeSelector": {"node-role.kubernetes.io/control-plane": ""},
+        "tolerations": [{"key": "node-role.kubernetes.io/control-plane", "operator": "Exists"}],
+        "affinity": {"nodeAffinity": {}},
+    }
+    pods = pods_of(helm.template(*EVERYTHING, *(f"--set-json={key}={json.dumps(placed[key])}" for key in placed)))
+    assert pods.keys() == {"controller", "extender", "scheduler", "view"}
+    for pod in pods.values():
+        assert {key: pod[key] for key in placed} == placed
+
+
+@needs_helm
+def test_ids_are_left_to_openshift_and_the_rest_of_restricted_stays(helm: Helm) -> None:
+    ids = [f"--set=podSecurityContext.{key}=null" for key in ("fsGroup", "runAsGroup", "runAsUser")]
+    for pod in pods_of(helm.template(*EVERYTHING, *ids)).values():
+        assert pod["securityContext"] == {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+
+
+@needs_helm
+def test_replicas_and_resources_are_those_of_the_component(helm: Helm) -> None:
+    values = {"": 3, "extender.": 4, "scheduler.": 5, "view.": None}
+    flags = [f"--set={where}resources.limits.memory={number}Gi" for number, where in enumerate(values)]
+    flags += [f"--set={where}replicas={replicas}" for where, replicas in values.items() if replicas]
+    documents = [each for each in helm.template(*EVERYTHING, *flags) if each["kind"] == "Deployment"]
+    assert [each["spec"]["replicas"] for each in documents] == [3, 4, 5, 1]
+    for number, pod in enumerate(pods_of(documents).values()):
+        assert pod["containers"][0]["resources"] == {"limits": {"memory": f"{number}Gi"}}
+
+
+@needs_helm
+def test_the_schedulers_profiles_and_the_annotation_prefix_are_values(helm: Helm) -> None:
+    profiles = json.dumps([{"schedulerName": "ours"}])
+    prefix = "storage.example.com/"
+    flags = [f"--set-json=scheduler.config.profiles={profiles}", f"--set=config.binding.annotationPrefix={prefix}"]
+    documents = helm.template(*EVERYTHING, *flags)
+    config = by_name(documents)["ConfigMap", SYSTEM, "pvc-prebinder-scheduler-config"]["data"]["config.yaml"]
+    assert yaml.safe_load(config)["profiles"] == [{"schedulerName": "ours"}]
+    assert DEFAULT_PREFIX not in yaml.safe_dump(documents)
+    for component, pod in pods_of(documents).items():
+        assert (f"--annotation-prefix={prefix}" in pod["containers"][0]["args"]) is (component != "controller")
+    policy = by_name(documents)["MutatingAdmissionPolicy", "", "pvc-prebinder-gate"]["spec"]
+    assert policy["matchConstraints"]["namespaceSelector"]["matchLabels"] == {f"{prefix}gate": "enabled"}
+
+
+@needs_helm
+def test_a_prometheus_that_selects_by_labels_is_given_them(helm: Helm) -> None:
+    documents = by_name(helm.template(*EVERYTHING, "--set=alerts.labels.release=monitoring"))
+    for kind in ("PodMonitor", "PrometheusRule"):
+        assert documents[kind, SYSTEM, "pvc-prebinder"]["metadata"]["labels"]["release"] == "monitoring"
+
+
+@needs_helm
+@pytest.mark.parametrize(
+    ("flag", "missing"),
+    [
+        ("gatePolicy.enabled=true", "schedulingGate.enabled"),
+        ("config.binding.mode=complete", "complete.enabled=true"),
+        ("extenderCertManager.enabled=true", "extender.enabled=true"),
+    ],
+)
+def test_what_would_not_work_is_refused_with_what_is_missing(helm: Helm, flag: str, missing: str) -> None:
+    assert missing in helm.run("template", "release", CHART, "--kube-version", "1.36", "--set", flag, fails=True)
+
+
+@needs_helm
+def test_the_package_has_no_program(helm: Helm, tmp_path: Path) -> None:
+    helm.run("package", CHART, "--destination", tmp_path)
+    (package,) = tmp_path.iterdir()
+    with tarfile.open(package) as archive:
+        names = {Path(name).relative_to("pvc-prebinder").parts[0] for name in archive.getnames()}
+    assert names == {"Chart.yaml", "README.md", "templates", "values.schema.json", "values.yaml", ".helmignore"}
+
+
+def pods_of(documents: list[Document]) -> dict[str, Document]:
+    """Return the pods' specs by component."""
+    pods = [document["spec"]["template"] for document in documents if document["kind"] == "Deployment"]
+    return {pod["metadata"]["labels"]["app.kubernetes.io/component"]: pod["spec"] for pod in pods}
 
 
 @needs_helm

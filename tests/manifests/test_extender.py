@@ -73,3 +73,13 @@ def test_ports_are_those_it_serves() -> None:
     assert {port["targetPort"] for port in only("Service")["spec"]["ports"]} == {"extender", "metrics"}
     labels = only("Deployment")["spec"]["template"]["metadata"]["labels"]
     assert only("Service")["spec"]["selector"].items() <= labels.items()
+
+
+def test_the_certificate_that_is_copied_by_hand_lasts_a_year() -> None:
+    """cert-manager renews a Secret, and not kube-scheduler's files: its default of 90 days would end unnoticed."""
+    file = DIRECTORY.with_name("extender-cert-manager") / "certificates.yaml"
+    specs = {document["metadata"]["name"]: document["spec"] for document in yaml.safe_load_all(file.read_text())}
+    client = specs["pvc-prebinder-extender-client"]
+    assert (client["duration"], client["renewBefore"]) == ("8760h", "2160h")
+    page = (DIRECTORY.parents[2] / "docs" / "extender.md").read_text()
+    assert "It is valid for a year, and the Secret has a new one three months before that" in page

@@ -243,7 +243,7 @@ def test_the_gate_that_the_policy_adds_is_the_one_that_is_lifted() -> None:
 
 
 @pytest.mark.parametrize("version", KUSTOMIZE_VERSIONS)
-def test_the_job_that_removes_everything_takes_another_prefix_as_documented(version: str, tmp_path: Path) -> None:
+def test_the_job_that_removes_everything_takes_image_and_prefix_as_documented(version: str, tmp_path: Path) -> None:
     (text,) = re.findall(r"```yaml\n(.*?)```", (MANIFESTS.parent / "docs" / "operate.md").read_text(), re.DOTALL)
     kustomization = yaml.safe_load(text)
     kustomization["resources"] = [relative(MANIFESTS / "uninstall", tmp_path)]
@@ -252,6 +252,7 @@ def test_the_job_that_removes_everything_takes_another_prefix_as_documented(vers
     (container,) = job["spec"]["template"]["spec"]["containers"]
     context = uninstall.make_context("uninstall", container["args"][1:])
     assert context.params["annotation_prefix"] == "storage.example.com/"
+    assert container["image"] == "registry.example.com/pvc-prebinder:0.1.0"
 
 
 @pytest.mark.parametrize("version", KUSTOMIZE_VERSIONS)
@@ -262,3 +263,59 @@ def test_the_extender_gets_a_fixed_address_as_documented(version: str) -> None:
     documents = by_name(overlay_of_base(["extender"], version, **yaml.safe_load(text)))
     service = documents["Service", "pvc-prebinder-system", "pvc-prebinder-extender"]
     assert service["spec"]["clusterIP"] == "10.96.0.42"
+
+
+def documented(page: str, word: str) -> Document:
+    """Return the only YAML text of a page of docs/ that has this word."""
+    texts = re.findall(r"```yaml\n(.*?)```", (MANIFESTS.parent / "docs" / page).read_text(), re.DOTALL)
+    (text,) = (text for text in texts if word in text)
+    return yaml.safe_load(text)  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("version", KUSTOMIZE_VERSIONS)
+def test_a_registrys_credentials_reach_every_pod_as_documented(version: str) -> None:
+    documents = overlay_of_base(COMPONENTS, version, **documented("install.md", "imagePullSecrets"))
+    used = {each["spec"]["template"]["spec"]["serviceAccountName"] for each in workloads(tuple(documents))}
+    accounts = [document for document in documents if document["kind"] == "ServiceAccount"]
+    assert {account["metadata"]["name"] for account in accounts} == used
+    assert all(account["imagePullSecrets"] == [{"name": "registry-credentials"}] for account in accounts)
+
+
+@pytest.mark.parametrize("version", KUSTOMIZE_VERSIONS)
+def test_ids_are_left_to_openshift_as_documented(version: str) -> None:
+    for deployment in workloads(tuple(overlay_of_base(COMPONENTS, version, **documented("install.md", "runAsUser")))):
+        security = deployment["spec"]["template"]["spec"]["securityContext"]
+        assert security == {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+
+
+@pytest.mark.parametrize("version", KUSTOMIZE_VERSIONS)
+def test_production_without_what_an_older_cluster_lacks_is_documented(version: str, tmp_path: Path) -> None:
+    kustomization = documented("install.md", "components/complete")
+    chosen = {Path(path).name for path in kustomization["components"]}
+    shipped = yaml.safe_load((MANIFESTS / "overlays" / "production" / "kustomization.yaml").read_text())["components"]
+    assert {Path(path).name for path in shipped} - chosen == {"gate-policy", "alerts"}
+    kustomization["resources"] = [relative(MANIFESTS / "base", tmp_path)]
+    kustomization["components"] = [relative(MANIFESTS / "components" / name, tmp_path) for name in sorted(chosen)]
+    write_kustomization(tmp_path, **kustomization)
+    documents = built(tmp_path, version)
+    assert configuration(documents) == configuration(built(MANIFESTS / "overlays" / "production"))
+    kept = {document["kind"] for document in documents}
+    assert not kept & {"MutatingAdmissionPolicy", "PodMonitor", "PrometheusRule"}
+
+
+@pytest.mark.parametrize("version", KUSTOMIZE_VERSIONS)
+def test_a_prometheus_that_selects_by_labels_is_given_them_as_documented(version: str) -> None:
+    documents = by_name(overlay_of_base(["alerts"], version, **documented("alerts.md", "PrometheusRule")))
+    for kind in ("PodMonitor", "PrometheusRule"):
+        assert documents[kind, SYSTEM, "pvc-prebinder"]["metadata"]["labels"]["release"] == "monitoring"
+
+
+def test_the_documented_monitor_scrapes_the_agents() -> None:
+    monitor = documented("csi-agent.md", "PodMonitor")["spec"]
+    (endpoint,) = monitor["podMetricsEndpoints"]
+    (deployment,) = workloads(agent())
+    (container,) = (
+        each for each in deployment["spec"]["template"]["spec"]["containers"] if each["name"] == "csi-agent"
+    )
+    assert endpoint["port"] in {port["name"] for port in container["ports"]}
+    assert endpoint["relabelings"] == [{"targetLabel": "job", "replacement": "pvc-prebinder-csi-agent"}]

@@ -37,6 +37,8 @@ class ClusterState:
     queues: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     """Queue -> seconds of unfinished work, seconds of the longest."""
     loop_lag: float = 0.0
+    leads: bool = True
+    """Whether this process does the work; if another replica does, it is the one to report it."""
 
 
 class StateCollector(Collector):

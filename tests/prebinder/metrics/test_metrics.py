@@ -227,3 +227,19 @@ async def test_gauges_of_the_cluster_are_the_leaders_alone(instruments: Instrume
     lines = await scrape(instruments, replace(STATE, snapshot=None))
     assert [line for line in lines if line.startswith(("pvc_prebinder_pending", "pvc_prebinder_volumes{"))] == []
     assert 'pvc_prebinder_csi_endpoint_up{driver_name="d"} 1.0' in lines
+
+
+async def test_a_replica_that_lost_the_lease_shows_nothing_of_its_last_term(instruments: Instruments) -> None:
+    """It would raise alerts, or hide them, until it is restarted: what it knew then is not updated any more."""
+    instruments.queues.of("pods").added(500)
+    sweep = SweepProgress("d", 7, 7, 65.0, True, timedelta(seconds=1000))
+    instruments.drivers.swept(sweep)
+    of_a_term = ("workqueue_depth{", "pvc_prebinder_health_oldest", "pvc_prebinder_health_sweep")
+    assert len([line for line in await scrape(instruments, STATE) if line.startswith(of_a_term)]) == 4
+    standing_by = ClusterState(leads=False)
+    for _ in range(2):
+        assert [line for line in await scrape(instruments, standing_by) if line.startswith(of_a_term)] == []
+        # A sweep may end after the term.
+        instruments.drivers.swept(sweep)
+    instruments.queues.of("pods").added(1)
+    assert 'workqueue_depth{name="pods"} 1.0' in await scrape(instruments, STATE)

@@ -15,6 +15,7 @@ from kube.objects.model import (
     BIND_COMPLETED,
     BOUND_BY_CONTROLLER,
     DEFAULT_CLASS_ANNOTATIONS,
+    PROVISIONED_BY,
     PROVISIONER_ANNOTATIONS,
     SELECTED_NODE,
     LabelSelector,
@@ -32,6 +33,7 @@ KEPT_ANNOTATIONS: Final = frozenset(
     {
         BIND_COMPLETED,
         BOUND_BY_CONTROLLER,
+        PROVISIONED_BY,
         SELECTED_NODE,
         BETA_CLASS_ANNOTATION,
         *DEFAULT_CLASS_ANNOTATIONS,

@@ -24,6 +24,9 @@ NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
 BETA_CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
 BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
 BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
+PROVISIONED_BY: Final = "pv.kubernetes.io/provisioned-by"
+"""Which provisioner made a volume. A volume without it was created by somebody else."""
+
 SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
 DEFAULT_CLASS_ANNOTATIONS: Final = (
     "storageclass.kubernetes.io/is-default-class",

@@ -41,6 +41,7 @@ Examples:
   pvc-prebinder why -A                                  one line for each cause in the cluster
   pvc-prebinder why pod/web-0 -w                        until it runs
   kubectl -n shop describe $(pvc-prebinder why -o name -n shop)
+  pvc-prebinder why -A -o name | xargs -r -L1 kubectl describe    in several namespaces: each line names its own
   pvc-prebinder why --serve                             zones, nodes and volumes in the browser, live
   pvc-prebinder match -f dump.json                      as why --match: which volume Kubernetes would pick
   pvc-prebinder match -f volumes.json -f claim.yaml --node node-7 -o json
@@ -52,7 +53,7 @@ Exit codes:
   4 inconclusive: something that matters could not be read
 """
 
-_PLAIN_WIDTH: Final = 100
+PLAIN_WIDTH: Final = 100
 """Columns if the output is not a terminal."""
 
 _BETWEEN_LOOKS: Final = 2.0
@@ -188,7 +189,8 @@ def command(  # noqa: PLR0913, PLR0917 - one for each flag
         page = Page(targets, namespace or "", filenames, by_caller_token=caller_token)
         asyncio.run(show(access, page, Serving(port, health_bind_address)))
         return ExitCode.FINE
-    printer = Printer(output, console_for(color), overview=everywhere)
+    with_namespaces = everywhere or (bool(filenames) and namespace is None and not targets)
+    printer = Printer(output, console_for(color), overview=everywhere, with_namespaces=with_namespaces)
     if not filenames:
         return asyncio.run(_live(access, question, printer, watching=watching))
     now = datetime.now(UTC)
@@ -263,7 +265,7 @@ def console_for(color: str) -> Console:
     """Return a console on the standard output; without colours unless it is a terminal or colours are requested."""
     forced = True if color == "always" else None
     if not sys.stdout.isatty():
-        return Console(highlight=False, width=_PLAIN_WIDTH, force_terminal=forced)
+        return Console(highlight=False, width=PLAIN_WIDTH, force_terminal=forced)
     return Console(highlight=False, force_terminal=forced, color_system=None if color == "never" else "auto")
 
 

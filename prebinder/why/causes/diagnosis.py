@@ -34,7 +34,7 @@ from prebinder.why.causes.precedence import (
 )
 from prebinder.why.causes.reported import last_words
 from prebinder.why.facts.facts import Facts, Source, Unread
-from prebinder.why.report.report import Evidence, Item, Skipped
+from prebinder.why.report.report import ABSENT, Evidence, Item, Skipped
 
 S = TypeVar("S")
 
@@ -104,7 +104,7 @@ def explain_absent_claim(facts: Facts, namespace: str, name: str) -> Item | None
     return (
         None
         if finding is None
-        else _item_of(CLAIM, (namespace, name), finding, facts, ("Absent", None), (f"{namespace}/{name}",))
+        else _item_of(CLAIM, (namespace, name), finding, facts, (ABSENT, None), (f"{namespace}/{name}",))
     )
 
 
@@ -115,8 +115,9 @@ def _of_claim(examination: _Examination, claim: Claim) -> Finding | None:
     waiting = examination.attempt(_waiting_users, claim)
     if waiting is not None:
         return waiting
-    for pod in examination.facts.snapshot.pods.values():
-        if claim.key in pod.claim_keys and not (pod.node_name or pod.finished or pod.deleting):
+    snapshot = examination.facts.snapshot
+    for pod in (snapshot.pods[key] for key in sorted(snapshot.pods_by_claim.get(claim.key, ()))):
+        if not (pod.node_name or pod.deleting):
             behind = _of_pod(examination, pod, without=claim.key)
             if behind is not None:
                 return replace(behind, links=(claim_link(claim), *behind.links))
@@ -174,7 +175,8 @@ def _of_pod(examination: _Examination, pod: Pod, without: str = "") -> Finding |
     if finding is not None and finding.problem:
         return finding
     if pod.node_name:
-        return examination.first(PLACED_POD_CHECKS, pod) or (None if examination.blocked else _settled(pod))
+        finding = examination.first(PLACED_POD_CHECKS, pod)
+        return finding or (None if examination.blocked else _not_held_up(examination.facts, pod))
     return finding or examination.first(POD_CHECKS, pod)
 
 
@@ -208,7 +210,14 @@ def _of_claims_of(examination: _Examination, pod: Pod, without: str) -> Finding 
 
 def _settled(pod: Pod) -> Finding:
     says = "Terminating" if pod.deleting else f"on node {pod.node_name}" if pod.node_name else pod.phase
-    return Finding(Reason.SCHEDULED, f"The pod is {says}.", (pod_link(pod, says),), problem=False)
+    message = f"The pod has ended: {pod.phase}." if pod.finished else f"The pod is {says}."
+    return Finding(Reason.SCHEDULED, message, (pod_link(pod, says),), problem=False)
+
+
+def _not_held_up(facts: Facts, pod: Pod) -> Finding:
+    """Return that a pod on a node has not started, and not because of its volumes; its last Event may say why."""
+    message = f"The pod is on node {pod.node_name}; no problem with its volumes was found."
+    return replace(_settled(pod), message=message, evidence=last_words(facts, POD, pod.key))
 
 
 def _holds_up(facts: Facts, claim: Claim) -> bool:

@@ -3,18 +3,27 @@
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from shlex import quote
+from typing import Final
 
 from msgspec.structs import replace
 
-from binder.matching.matching import controller_refusal, default_class
-from kube.objects.model import Claim, Pod, Volume
+from binder.matching.evidence import affinity_text
+from binder.matching.matching import class_of, controller_refusal, default_class
+from binder.matching.rejection import Reason
+from kube.objects.model import Claim, Node, Pod, Volume
 from kube.rules.topology import volume_zone
 from prebinder.why.facts.facts import Facts, Source
-from prebinder.why.report.report import Link
+from prebinder.why.report.report import Evidence, Link
 
 CLAIM = "PersistentVolumeClaim"
 VOLUME = "PersistentVolume"
 POD = "Pod"
+
+NOT_READY: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+"""Taints of nodes whose kubelet does not report, or reports that it is not ready (node_lifecycle_controller.go)."""
+
+_OF_ANY_DRIVER: Final = frozenset({"block", "com", "csi", "disk", "driver", "file", "io", "local", "org"})
+"""Parts of drivers' names that tell none from another."""
 
 
 def claim_link(claim: Claim, says: str = "") -> Link:
@@ -60,12 +69,25 @@ def with_default_class(facts: Facts, claim: Claim) -> Claim:
     return claim if default is None else replace(claim, storage_class=default.name)
 
 
+def not_ready(node: Node) -> str:
+    """Return the key of the taint that marks the node as not ready, empty if it is ready."""
+    return next((taint.key for taint in node.taints if taint.key in NOT_READY), "")
+
+
 def users_of(facts: Facts, claim: Claim) -> Iterator[Pod]:
     """Yield the pods that use the claim and have not ended, by name."""
     # Of all namespaces only the pending pods are listed at first.
     snapshot = facts.need(Source.ALL_PODS if facts.everywhere and claim.fully_bound else Source.PODS)
     for key in sorted(snapshot.pods_by_claim.get(claim.key, ())):
         yield snapshot.pods[key]
+
+
+def place_of(volume: Volume) -> str:
+    """Return where a volume is: its zone, or its node affinity."""
+    zone = volume_zone(volume)
+    if zone:
+        return f"zone {zone}"
+    return "any topology" if volume.node_affinity is None else affinity_text(volume.node_affinity)
 
 
 def own_volume(facts: Facts, claim: Claim) -> Volume | None:
@@ -79,10 +101,31 @@ def own_volume(facts: Facts, claim: Claim) -> Volume | None:
     return next((volume for volume in fitting if volume.claim is not None), None)
 
 
-def fits_some_volume(facts: Facts, claim: Claim) -> bool:
-    """Whether Kubernetes would give some Available volume to the claim, on any node."""
+def smallest_fitting(facts: Facts, claim: Claim) -> Volume | None:
+    """Return the smallest Available volume that Kubernetes would give to the claim on some node."""
     facts.need(Source.VOLUMES)
-    return facts.look.view.index.smallest(claim) is not None
+    return facts.look.view.index.smallest(claim)
+
+
+def fits_some_volume(facts: Facts, claim: Claim) -> bool:
+    return smallest_fitting(facts, claim) is not None
+
+
+def of_another_class(facts: Facts, claim: Claim) -> Iterator[Evidence]:
+    """Yield an Available volume that would fit the claim but for its class, if there is one."""
+    facts.need(Source.VOLUMES)
+    index = facts.look.view.index
+    classes = {pool.storage_class for pool in index.shelves} - {class_of(claim)}
+    for name in sorted(classes):
+        volume = index.smallest(replace(claim, storage_class=name))
+        if volume is not None:
+            subject = f"pv/{volume.name} ({Reason.CLASS_MISMATCH})"
+            yield Evidence(subject, class_of(claim) or "no class", name or "no class")
+            return
+
+
+def older_than_a_minute(facts: Facts, created: datetime | None) -> bool:
+    return created is not None and facts.now - created > timedelta(minutes=1)
 
 
 def named(words: Iterable[str], most: int = 3) -> str:
@@ -114,4 +157,4 @@ def nodes_with(facts: Facts, driver: str) -> list[str]:
 def stem_of(driver: str) -> str:
     """Return the part of a driver's name after which its workloads are usually named: `ebs` of `ebs.csi.aws.com`."""
     words = driver.rsplit("/", maxsplit=1)[-1].split(".")
-    return quote(next((word for word in words if word not in {"csi", "com", "io", "org", "disk"}), words[0]))
+    return quote(next((word for word in words if word not in _OF_ANY_DRIVER), words[0]))

@@ -47,8 +47,9 @@ CLAIM_CHECKS: Final[tuple[ClaimCheck, ...]] = (
     # What the provisioner itself reports, or that it reports nothing.
     reported.refused_by_provisioner,
     provisioning.provisioner_silent,
-    # Explains a claim only if nothing else does.
+    # Explain a claim only if nothing else does.
     claim_and_class.ambiguous_default_class,
+    volumes.left_unbound,
 )
 """For a claim that is not bound. What remains is explained by the pod that waits for it."""
 
@@ -105,6 +106,7 @@ PLACED_POD_CHECKS: Final[tuple[PodCheck, ...]] = (
     attachment.attach_failed,
     attachment.reported_by_kubelet,
     scheduling.node_missing,
+    scheduling.node_not_ready,
 )
 """For a pod on a node that does not run yet, after its claims."""
 
@@ -113,6 +115,7 @@ VOLUME_CHECKS: Final[tuple[VolumeCheck, ...]] = (
     volume_state.volume_quarantined,
     volume_state.volume_unhealthy,
     volume_state.volume_released,
+    volume_state.volume_not_processed,
     volume_state.volume_as_it_should_be,
 )
 """For a volume."""

@@ -17,20 +17,31 @@ from prebinder.why.facts.facts import Facts, Source
 from prebinder.why.report.report import Evidence, Link
 
 _LONGEST_QUOTE: Final = 300
+_PV_CONTROLLER: Final = "persistentvolume-controller"
+"""It reports ProvisioningFailed for a class that does not exist, which the class itself shows."""
+
 _CONTROLLER: Final = "/pvc-prebinder"
 """How our controller's name as a reporter ends; the annotation prefix precedes it."""
 
 _OF_PROVISIONERS: Final = (
     (re.compile(r"claim Selector is not supported"), Reason.SELECTOR_ON_DYNAMIC_CLASS),
-    (re.compile(r"code = InvalidArgument|infeasible error"), Reason.REQUEST_NOT_SUPPORTED),
-    (re.compile(r"code = ResourceExhausted"), Reason.INSUFFICIENT_STORAGE),
-    (re.compile(r"not in allowed topologies"), Reason.TOPOLOGY_NOT_ALLOWED),
     (
-        re.compile(r"no topology key found|no available topology|do(?:es)? not match topology keys"),
+        re.compile(r"getting handle for DataSource|snapshot \S+ (?:not bound|is not Ready)|must have a status of Bound"),
+        Reason.DATA_SOURCE_NOT_READY,
+    ),
+    (
+        re.compile(r"code = InvalidArgument|infeasible error|CSI driver does not support|does not match driver name"),
+        Reason.REQUEST_NOT_SUPPORTED,
+    ),
+    (re.compile(r"code = ResourceExhausted"), Reason.INSUFFICIENT_STORAGE),
+    (re.compile(r"not in allowed topologies|is not in requisite"), Reason.TOPOLOGY_NOT_ALLOWED),
+    (
+        re.compile(
+            r"no topology key found|no available topology|do(?:es)? not match topology keys|not found on any nodes"
+        ),
         Reason.DRIVER_NOT_ON_NODE,
     ),
     (re.compile(r"failed to get selected CSINode|node \"[^\"]+\" not found"), Reason.SELECTED_NODE_STALE),
-    (re.compile(r"snapshot \S+ (?:not bound|is not Ready)|must have a status of Bound"), Reason.DATA_SOURCE_NOT_READY),
     (re.compile(r"rpc error: code = \w+"), Reason.BACKEND_ERROR),
 )
 """Texts of external-provisioner (controller.go there), the specific ones before `rpc error`, with which most begin."""
@@ -73,6 +84,8 @@ def refused_by_provisioner(facts: Facts, claim: Claim) -> Finding | None:
         if event.reason == "Provisioning" and event.type == "Normal":
             continue
         code = next((code for pattern, code in _OF_PROVISIONERS if pattern.search(event.note)), None)
+        if code is None and event.reason == "ProvisioningFailed" and event.reporter != _PV_CONTROLLER:
+            code = Reason.BACKEND_ERROR  # Its secret or its parameters, for example.
         if code is None:
             continue
         note = _ADVICE.get(code, "")

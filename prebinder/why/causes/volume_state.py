@@ -6,7 +6,8 @@ from binder.health.volume_policy import refuse_health
 from binder.matching.rejection import Reason
 from kube.objects.model import Volume, value_of
 from prebinder.why.causes.finding import Finding, Step
-from prebinder.why.causes.objects import VOLUME, age_text, volume_link, volume_object
+from prebinder.why.causes.leases import look_for_pv_controller, without_pv_controller
+from prebinder.why.causes.objects import VOLUME, age_text, older_than_a_minute, volume_link, volume_object
 from prebinder.why.causes.reported import last_words
 from prebinder.why.facts.facts import Facts, Source
 from prebinder.why.report.report import Evidence, Link
@@ -16,13 +17,19 @@ def volume_terminating(facts: Facts, volume: Volume) -> Finding | None:
     """The volume is being deleted and waits for its finalizers (pv_protection_controller.go)."""
     if not volume.deleting:
         return None
+    owner = _owner(facts, volume) if volume.phase == "Bound" else ""
+    waits = f"{owner} no longer uses it" if owner else "its finalizers are removed"
     return Finding(
         Reason.VOLUME_TERMINATING,
-        f"The volume is being deleted, and waits until {_owner(facts, volume) or 'its finalizers are removed'}"
-        f"{' no longer uses it' if volume.claim is not None else ''}.",
+        f"The volume is being deleted, and waits until {waits}.",
         (volume_link(volume, "Terminating"),),
         (Evidence(volume_object(volume, "metadata.deletionTimestamp"), "not set", "set"),),
-        (Step(f"kubectl get pv {volume.name} -o yaml", "removing a finalizer by hand may leak or lose the data"),),
+        (
+            Step(
+                f"kubectl get pv {volume.name} -o yaml",
+                "its finalizers name who still needs it; removing one by hand may leak or lose the data",
+            ),
+        ),
     )
 
 
@@ -85,9 +92,27 @@ def volume_released(facts: Facts, volume: Volume) -> Finding | None:
         (volume_link(volume, volume.phase), *_deleted_owner(facts, volume)),
         (
             Evidence(volume_object(volume, "spec.persistentVolumeReclaimPolicy"), "", volume.reclaim_policy),
-            *(last_words(facts, VOLUME, volume.name) if failed else ()),
+            *(last_words(facts, VOLUME, volume.name) if failed or volume.reclaim_policy == "Delete" else ()),
         ),
         (step,),
+    )
+
+
+def volume_not_processed(facts: Facts, volume: Volume) -> Finding | None:
+    """A new volume whose phase the PV controller has not set yet (syncVolume in pv_controller.go): no claim gets it."""
+    if volume.phase not in {"", "Pending"}:
+        return None
+    is_old = older_than_a_minute(facts, volume.created)
+    return Finding(
+        Reason.PROGRESSING,
+        "The volume is not Available yet: the PV controller has not processed it.",
+        (volume_link(volume),),
+        (
+            Evidence(volume_object(volume, "status.phase"), "Available", volume.phase or "none"),
+            *(without_pv_controller(facts) if is_old else ()),
+        ),
+        (look_for_pv_controller(),),
+        problem=is_old,
     )
 
 

@@ -12,10 +12,11 @@ from functools import cached_property
 from typing import Any, Final
 
 from binder.matching.index import VolumeIndex
+from binder.matching.matching import class_of
 from binder.model.view import PlanSettings, View
 from binder.planning.unmet_claims import UnmetClaims
 from binder.reservation.contract import Annotations
-from kube.objects.model import Claim, Pairs, Pod, Volume
+from kube.objects.model import PROVISIONED_BY, Claim, Pairs, Pod, Volume, value_of
 from kube.store.snapshot import Snapshot
 from prebinder.why.facts.details import (
     AttachmentDetails,
@@ -94,9 +95,20 @@ class Look:
         return {}
 
     @cached_property
+    def static_classes(self) -> frozenset[str]:
+        """Return the class names of volumes that no provisioner made."""
+        return static_classes(self._snapshot.volumes.values())
+
+    @cached_property
     def unmet(self) -> UnmetClaims:
         """Return the cache of which rule each volume failed for a claim."""
         return UnmetClaims(self.view, self._now)
+
+
+def static_classes(volumes: Iterable[Volume]) -> frozenset[str]:
+    """Return the class names of those volumes that no provisioner made. A class of such volumes needs no object."""
+    static = (volume for volume in volumes if value_of(volume.annotations, PROVISIONED_BY) is None)
+    return frozenset(class_of(volume) for volume in static) - {""}
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +117,8 @@ class Facts:
 
     `snapshot` has the objects that rules use, as every other part of the program sees them; the other mappings have
     what only `why` uses, by the same keys. `skipped` are sources that could not be read and the reason. `everywhere` is
-    whether namespaced kinds were read in all namespaces. `events_end` is when the last Event of a dump was written,
+    whether namespaced kinds were read in all namespaces. `idle_classes` are the class names of static volumes that were
+    read and dropped, because nothing pending uses them. `events_end` is when the last Event of a dump was written,
     after which it says nothing; None if they are those of now. `used` are the sources that some check has used since
     `for_one`: the answer about an object depends on no other.
     """
@@ -125,6 +138,7 @@ class Facts:
     device_claims: Mapping[str, DeviceClaimRecord] = field(default_factory=dict)
     namespaces: Mapping[str, Pairs] = field(default_factory=dict)
     everywhere: bool = False
+    idle_classes: frozenset[str] = frozenset()
     events_end: datetime | None = None
     annotations: Annotations = field(default_factory=Annotations)
     used: set[Source] = field(default_factory=set, compare=False)
@@ -137,6 +151,11 @@ class Facts:
         """Return the labels of a claim that was read."""
         details = self.claims.get(claim.key)
         return {} if details is None else dict(details.labels)
+
+    def has_static_volumes(self, storage_class: str) -> bool:
+        """Whether somebody creates volumes with this class name, which then needs no StorageClass. Raises Unread."""
+        self.need(Source.VOLUMES)
+        return storage_class in self.look.static_classes or storage_class in self.idle_classes
 
     def need(self, *sources: Source) -> Snapshot:
         """Return the snapshot in which these sources are complete. Raises Unread."""

@@ -13,7 +13,7 @@ from binder.matching.matching import IMMEDIATE
 from binder.reservation.contract import Annotations
 from kube.decoding.decode import MalformedObject, decoders
 from kube.decoding.wire import ClaimReference, Metadata, Text, Wire
-from kube.objects.model import Claim, Namespace, Pod, Record, StorageClass
+from kube.objects.model import PROVISIONED_BY, Claim, Namespace, Pod, Record, StorageClass
 from kube.store.collection import Collection
 from kube.store.snapshot import Snapshot
 from kube.store.store import Store
@@ -50,15 +50,16 @@ class _ClaimPhase(Wire):
     phase: Text = None
 
 
-class _VolumeClaim(Wire):
+class _VolumeSpec(Wire):
     claim_ref: ClaimReference | None = None
+    storage_class_name: Text = None
 
 
 class _Glance(Wire):
     """The part of a claim or volume that shows whether anything waits for it."""
 
     metadata: Metadata | None = None
-    spec: _VolumeClaim | None = None
+    spec: _VolumeSpec | None = None
     status: _ClaimPhase | None = None
 
 
@@ -75,6 +76,7 @@ class Gathering:
     def __init__(self, prefix: str, *, only_waiting: bool = False) -> None:
         self._only_waiting = only_waiting
         self._wanted: set[str] = set()
+        self._idle_classes: set[str] = set()
         self.faults: list[str] = []
         self.kinds: set[str] = set()
         self._prefix = prefix
@@ -157,6 +159,7 @@ class Gathering:
             device_claims=dict(self._device_claims),
             namespaces=namespaces,
             everywhere=everywhere,
+            idle_classes=frozenset(self._idle_classes),
             annotations=self._annotations,
         )
 
@@ -190,9 +193,13 @@ class Gathering:
             return False
         if kind == "PersistentVolumeClaim":
             return f"{metadata.namespace}/{metadata.name}" not in self._wanted
-        reference = glance.spec.claim_ref if glance.spec else None
-        owner = f"{reference.namespace}/{reference.name}" if reference else ""
-        return owner not in self._wanted and (metadata.name or "") not in self._wanted
+        spec = glance.spec or _VolumeSpec()
+        owner = f"{spec.claim_ref.namespace}/{spec.claim_ref.name}" if spec.claim_ref else ""
+        if owner in self._wanted or (metadata.name or "") in self._wanted:
+            return False
+        if spec.storage_class_name and PROVISIONED_BY.encode() not in bytes(metadata.annotations or b""):
+            self._idle_classes.add(spec.storage_class_name)
+        return True
 
     def _record(self, kind: str, raw: bytes | Raw) -> None:
         if self._is_idle(kind, raw):

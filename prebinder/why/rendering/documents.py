@@ -6,7 +6,7 @@ import msgspec
 import yaml
 
 from prebinder.why.rendering.text import printable
-from prebinder.why.report.report import WhyReport
+from prebinder.why.report.report import ABSENT, Item, WhyReport
 
 _RESOURCES: Final = {
     "Pod": "pod",
@@ -24,6 +24,16 @@ def as_yaml(report: WhyReport) -> str:
     return text.rstrip("\n")
 
 
-def as_names(report: WhyReport) -> str:
-    """Return the objects with a problem, one a line, as `kubectl get -o name` does."""
-    return "\n".join(printable(f"{_RESOURCES[item.kind]}/{item.name}") for item in report.items if item.problem)
+def as_names(report: WhyReport, *, with_namespaces: bool = False) -> str:
+    """Return the objects with a problem, one a line, as `kubectl get -o name` does; a claim that was never created is
+    left out.
+
+    With namespaces each line is arguments of kubectl: `-n NAMESPACE KIND/NAME`, for `xargs -r -L1 kubectl get`.
+    """
+    existing = [item for item in report.items if item.problem and item.status != ABSENT]
+    return "\n".join(printable(_arguments(item, with_namespaces=with_namespaces)) for item in existing)
+
+
+def _arguments(item: Item, *, with_namespaces: bool) -> str:
+    name = f"{_RESOURCES[item.kind]}/{item.name}"
+    return f"-n {item.namespace} {name}" if with_namespaces and item.namespace else name

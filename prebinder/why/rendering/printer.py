@@ -1,7 +1,9 @@
 """Prints reports in the requested format, one after another with --watch."""
 
 import sys
+from collections.abc import Callable, Mapping
 from datetime import datetime
+from functools import partial
 
 from rich.console import Console
 
@@ -12,12 +14,16 @@ from prebinder.why.report.report import WhyReport
 
 
 class Printer:
-    """Prints to the standard output. `overview` is one line for each cause instead of a block for each object."""
+    """Prints to the standard output. `overview` is one line for each cause instead of a block for each object.
 
-    def __init__(self, output: str, console: Console, *, overview: bool) -> None:
+    `with_namespaces`: objects of several namespaces may be among them, so each name comes with its own.
+    """
+
+    def __init__(self, output: str, console: Console, *, overview: bool, with_namespaces: bool = False) -> None:
         self._output = output
         self._console = console
         self._overview = overview
+        self._with_namespaces = with_namespaces
         self._printed: WhyReport | None = None
 
     def print(self, report: WhyReport, now: datetime, *, again: bool = False) -> None:
@@ -30,7 +36,8 @@ class Printer:
         if on_terminal and self._printed is not None:
             self._console.clear()
         self._printed = report
-        documents = {"json": as_json, "yaml": as_yaml, "name": as_names}
+        names = partial(as_names, with_namespaces=self._with_namespaces)
+        documents: Mapping[str, Callable[[WhyReport], str]] = {"json": as_json, "yaml": as_yaml, "name": names}
         if self._output in documents:
             text = documents[self._output](report)
             sys.stdout.write(f"{text}\n" if text else "")

@@ -29,7 +29,7 @@ def _print_item(item: Item, console: Console, now: datetime, *, wide: bool) -> N
     age = age_of(item.since, now)
     header = Text.assemble(
         (f"{mark} ", style),
-        printable(f"{_SHORT.get(item.kind, item.kind)} {full_name(item)} {item.status}{' ' + age if age else ''} · "),
+        printable(" ".join(filter(None, (_SHORT.get(item.kind, item.kind), full_name(item), item.status, age, "· ")))),
         (str(item.code), style),
     )
     console.print(header, soft_wrap=True)
@@ -55,7 +55,8 @@ def _mark(item: Item) -> tuple[str, str]:
 def _body(item: Item, width: int, *, wide: bool) -> Iterator[str]:
     yield from _wrapped(item.message, width)
     if len(item.causes) > 1 or wide:
-        yield from _wrapped(" → ".join(_in_chain(link, item) for link in item.causes), width)
+        name = item.causes[0].name.removeprefix(f"{item.namespace}/") if item.causes else ""
+        yield from _wrapped(" → ".join((name, *(_in_chain(link, item) for link in item.causes[1:]))), width)
     for evidence in item.evidence:
         wanted = f"; wanted {evidence.wanted}" if evidence.wanted else ""
         yield from _wrapped(f"{evidence.object}: {evidence.found}{wanted}", width)
@@ -92,8 +93,6 @@ def _in_chain(link: Link, item: Item) -> str:
     says = link.says
     if link.kind == "PersistentVolume":
         return f"{name}, {says}" if says else name
-    if link.kind == item.kind and link.name == full_name(item):
-        return name
     return f"{_IN_CHAIN.get(link.kind, link.kind.lower() + ' ')}{name}{f' ({says})' if says else ''}"
 
 

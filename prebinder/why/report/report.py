@@ -8,6 +8,8 @@ from msgspec import Struct
 from binder.matching.rejection import Reason
 
 API_VERSION: Final = "pvc-prebinder/v1alpha1"
+ABSENT: Final = "Absent"
+"""Status of a claim that was to be created, and was not."""
 
 
 class Link(Struct, frozen=True, rename="camel"):

@@ -130,5 +130,5 @@ def test_the_table_counts_nodes_and_reasons(match: Match) -> None:
     assert "default/web 1 of 3 n1 data: pv-1, logs: a new volume" in lines
     assert "default/lone not evaluated - default/gone: ClaimNotFound (wanted an existing claim, found none)" in lines
     row = next(line for line in lines if line.startswith("VolumeLimitReached"))
-    assert row == f"VolumeLimitReached 1 n3 1 more volumes of {DRIVER} 0 of at most 0 attached"
+    assert row == f"VolumeLimitReached 1 n3 1 more volume of {DRIVER} 0 of at most 0 attached"
     assert lines[-1].endswith("2 StorageClass, 1 CSIDriver, 1 CSIStorageCapacity, 1 CSINode.")

@@ -7,6 +7,7 @@ from typing import Final
 import pytest
 
 from binder.matching.rejection import Reason
+from tests.prebinder.why.page_examples import EXAMPLES, Refusal, example_on, page_of
 
 ROOT: Final = Path(__file__).parents[3]
 FOLDER: Final = ROOT / "docs" / "causes"
@@ -88,6 +89,20 @@ def test_a_page_says_what_it_means_how_to_see_it_how_to_fix_it_and_shows_it(page
     if page.stem not in given():
         shown = rf"((Warning|Normal) .*|pvc_prebinder_pending_claims\{{reason=\"{page.stem}\"[^`]*)\n(  \S.*\n)*"
     assert re.fullmatch(rf"\n\n```\n{shown}```\n", example)
+
+
+@pytest.mark.parametrize("code", EXAMPLES, ids=str)
+def test_an_example_is_what_the_program_prints(code: Reason) -> None:
+    shown, example = example_on(page_of(code)), EXAMPLES[code]
+    if isinstance(example, Refusal):
+        assert shown.split() == example.text().split()
+    else:
+        assert shown == example.text(), "run python -m tests.prebinder.why.page_examples"
+
+
+def test_only_metrics_and_the_event_of_success_are_compared_with_nothing() -> None:
+    others = {page.stem for page in PAGES} - {str(code) for code in EXAMPLES}
+    assert others == {"AlreadyReserved", "BindingModeMissing", "DynamicClass", "ModeOff"}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

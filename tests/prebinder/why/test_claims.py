@@ -319,14 +319,20 @@ def test_what_is_no_problem(code: Reason, documents: list[Document]) -> None:
 
 def test_what_takes_long_is_a_problem_although_nothing_explains_it() -> None:
     warning = event("PersistentVolumeClaim", "data", "Whatever", "Something happened", reporter="somebody")
-    item = why("pvc/data", claim(), volume(), IMMEDIATE, warning)
+    alive = lease("disk-csi-example", NOTHING, "storage")
+    item = why("pvc/data", claim(), DYNAMIC, *INSTALLED, alive, warning)
     assert (item.code, item.problem) == (Reason.PROGRESSING, True)
     assert item.evidence[0].found == '"Something happened"'
 
 
 def test_a_pod_waits_for_an_immediate_claim_that_is_being_bound() -> None:
-    item = why("pod/db-0", pod("db-0", "data"), claim(), volume(), IMMEDIATE)
+    item = why("pod/db-0", pod("db-0", "data"), claim(metadata=NEW), volume(), IMMEDIATE)
     assert (item.code, item.problem) == (Reason.IMMEDIATE_CLAIM, False)
+
+
+def test_a_volume_fits_and_the_pv_controller_does_not_bind_it() -> None:
+    item = why("pod/db-0", pod("db-0", "data"), claim(), volume(), IMMEDIATE)
+    assert (item.code, item.problem) == (Reason.PREBOUND_INCOMPLETE, True)
 
 
 @pytest.mark.parametrize(

@@ -301,7 +301,12 @@ def test_of_a_claim(code: Reason, documents: list[Document]) -> None:
         pytest.param(
             "pod/db-0",
             Reason.IMMEDIATE_CLAIM,
-            [pod("db-0", "data"), claim(storage_class=None), default_class("fast", mode="Immediate"), volume()],
+            [
+                pod("db-0", "data"),
+                claim(storage_class=None, metadata={"creationTimestamp": at(timedelta())}),
+                default_class("fast", mode="Immediate"),
+                volume(),
+            ],
             id="the default class binds at once",
         ),
     ],
@@ -364,7 +369,7 @@ def test_what_a_quota_refused_long_ago_is_wanted_by_nobody() -> None:
 @pytest.mark.parametrize(
     ("nodes", "command", "advice"),
     [
-        ([node("a1")], "kubectl get nodes --show-labels", "label a node"),
+        ([node("a1")], "kubectl get nodes -L disk", "label a node"),
         ([node("a1", cordoned=True, cpu="1m"), node("a2", cpu="1m")], "kubectl describe node a2", "make room"),
     ],
     ids=["selector", "room"],

@@ -295,7 +295,7 @@ def _move_volumes(hand: _Hand) -> None:
 
     A claim without a volume gets one there.
     """
-    if "--show-labels" in hand.item.next[0] or "describe node" in hand.item.next[0]:
+    if "nodeSelector" in hand.item.advice[0] or "describe node" in hand.item.next[0]:
         _wish_for_less(hand)
         return
     if "/spec/claimRef" in hand.item.next[0]:

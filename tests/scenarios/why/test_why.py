@@ -6,10 +6,8 @@ No controller runs in these worlds: the answers come from Kubernetes' own object
 import asyncio
 import json
 import os
-import sys
 from functools import partial
 from itertools import count
-from pathlib import Path
 
 import pytest
 
@@ -72,6 +70,22 @@ async def test_the_claim_and_its_class(own_world: World, asker: Asker) -> None:
     assert (await following)[0] == 0
     await asker.names("pvc/named", "Bound", exit_code=0)
     await mended(world, asker, now)
+
+
+async def test_a_class_that_is_only_a_name(own_world: World, asker: Asker) -> None:
+    """Static volumes need no StorageClass: Kubernetes binds a claim that names theirs at once, or no volume fits."""
+    world, name = own_world, own_world.name("manual")
+    await world.volumes(name, world.volume("one", name))
+    await world.admin.create(claim(world.namespace, "small", claim_spec(name)))
+    await bound(world, "small")
+    await world.admin.create(claim(world.namespace, "large", claim_spec(name, "9Gi")))
+    item = await asker.names("pvc/large", "StaticOnlyNoMatch")
+    assert "there is no StorageClass of that name" in item["message"]
+    _, everything = await asker.ask("--all-namespaces")  # Which keeps no volume that nothing pending uses.
+    assert [each["code"] for each in everything if each["namespace"] == world.namespace] == ["StaticOnlyNoMatch"]
+    await typed(world, item["next"][0])
+    await world.volumes(name, world.volume("two", name, size="9Gi"))
+    await bound(world, "large")
 
 
 async def mended(world: World, asker: Asker, storage_class: str) -> None:
@@ -278,35 +292,3 @@ async def test_without_rights_it_says_what_it_could_not_read(
     item = await asker.names("pvc/data", "Inconclusive", exit_code=4)
     assert "storageclasses (forbidden)" in item["message"]
     assert {"resource": "storageclasses", "because": "forbidden"} in item["skipped"]
-
-
-async def test_as_a_plugin_of_kubectl(own_world: World) -> None:
-    """`kubectl pvc-why` runs the installed executable, and kubectl completes its flags and objects by the other."""
-    world = own_world
-    now = await world.storage_class(None, "now", binding=IMMEDIATE)
-    await world.admin.create(claim(world.namespace, "data", claim_spec(f"{now}w")))
-    code, out = await kubectl(world, "pvc-why", "pvc/data", "-n", world.namespace)
-    assert code == 3
-    assert "· StorageClassNotFound" in out
-    code, out = await kubectl(world, "pvc-why", "-n", world.namespace, "-o", "name")
-    assert (code, out) == (3, "persistentvolumeclaim/data\n")
-    code, out = await kubectl(world, "__complete", "pvc-why", "--all")
-    assert code == 0
-    assert out.splitlines()[0].startswith("--all-namespaces")
-    assert ":4" in out.splitlines()
-
-
-async def kubectl(world: World, *arguments: str) -> tuple[int, str]:
-    """Run the cluster's kubectl with the executables of this installation on its path."""
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    environment = {**os.environ, "KUBECONFIG": str(world.cluster.kubeconfig), "PATH": path}
-    process = await asyncio.create_subprocess_exec(
-        world.cluster.kubectl,
-        *arguments,
-        env=environment,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-    )
-    out, _ = await process.communicate()
-    assert process.returncode is not None
-    return process.returncode, out.decode()

@@ -135,6 +135,8 @@ async def test_while_the_pv_controller_stands_still(own_world: World, asker: Ask
         await asker.names("pvc/named", "PreboundIncomplete", exit_code=0)
         await asker.names("pvc/plain", "Progressing", exit_code=0)
         await asker.names("pod/app", "ImmediateUnbound", exit_code=0)
+        await world.admin.create(world.volume("unseen", now))
+        await asker.names(f"pv/{world.name('unseen')}", "Progressing", exit_code=0)
         await asker.names("pvc/classless", "NoStorageClass")
         other = await world.storage_class(None, "another", binding=IMMEDIATE)  # In one second the first by name.
         marked = {"metadata": {"annotations": {"storageclass.kubernetes.io/is-default-class": "true"}}}

@@ -1,5 +1,6 @@
 """Causes in pods, their nodes and what is attached there: produced on a real control plane, named and mended."""
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -41,6 +42,39 @@ async def test_volumes_that_no_node_reaches_together(own_world: World, asker: As
     await typed(world, item["next"][0])
     await world.volumes(later, world.volume("later-a", later, zone="zone-a"))
     await world.all_run("again")
+
+
+async def test_a_daemon_set_whose_pod_has_no_access_to_the_volume(own_world: World, asker: Asker) -> None:
+    """Its pod is for one node, which is in another zone than the volume; then it selects a node in the right one."""
+    world = own_world
+    now = await world.storage_class(None, binding=IMMEDIATE)
+    await world.volumes(now, world.volume("disk", now, zone="zone-a"))
+    await world.admin.create(claim(world.namespace, "data", claim_spec(now)))
+    await bound(world, "data")
+    await world.cluster.add_nodes([NodeSpec(world.name("near"), "zone-a"), NodeSpec(world.name("far"), "zone-b")])
+    for node in ("far", "near"):
+        await world.cluster.run_kubectl("apply", "-f", "-", given=json.dumps(daemon_set(world, world.name(node))))
+        if node == "far":
+            name = next(iter(await eventually(world.pods, bool, "the DaemonSet has a pod")))
+            item = await asker.names(f"pod/{name}", "TopologyConflict")
+            assert world.name("far") in item["message"]
+            await typed(world, item["next"][0])
+    await eventually(
+        world.pods,
+        lambda pods: [pod["spec"].get("nodeName") for pod in pods.values()] == [world.name("near")],
+        "the pod is on the other node",
+    )
+
+
+def daemon_set(world: World, node: str) -> Document:
+    labels = {"app": "logs"}
+    spec = {**pod_spec(("data",)), "nodeSelector": {HOSTNAME: node}}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"namespace": world.namespace, "name": "logs"},
+        "spec": {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": spec}},
+    }
 
 
 async def test_a_node_that_attaches_no_more_volumes(own_world: World, asker: Asker) -> None:

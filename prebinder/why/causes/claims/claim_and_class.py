@@ -7,6 +7,8 @@ from binder.matching.matching import class_of, default_class, is_mine
 from binder.matching.rejection import Reason
 from kube.configuration.nearest import did_you_mean
 from kube.objects.model import (
+    BIND_COMPLETED,
+    BOUND_BY_CONTROLLER,
     NO_PROVISIONER,
     SELECTED_NODE,
     WAIT_FOR_FIRST_CONSUMER,
@@ -20,6 +22,7 @@ from prebinder.why.causes.objects import (
     class_object,
     fits_some_volume,
     named,
+    of_another_class,
     own_volume,
     users_of,
     with_default_class,
@@ -30,6 +33,8 @@ from prebinder.why.report.report import Evidence, Link
 
 def lost(facts: Facts, claim: Claim) -> Finding | None:
     """The volume of a bound claim is gone (phase Lost: syncBoundClaim in persistentvolume/pv_controller.go)."""
+    if claim.bind_completed and not claim.volume_name:
+        return _bound_to_nothing(claim)
     if claim.phase != "Lost":
         return None
     return Finding(
@@ -38,6 +43,22 @@ def lost(facts: Facts, claim: Claim) -> Finding | None:
         (claim_link(claim), Link("PersistentVolume", claim.volume_name, "lost")),
         (Evidence(claim_object(claim, "status.phase"), "Bound", "Lost"),),
         (_restore(facts, claim),),
+    )
+
+
+def _bound_to_nothing(claim: Claim) -> Finding:
+    """The claim was created from a manifest of a bound one (`lost reference to PersistentVolume`, syncBoundClaim)."""
+    return Finding(
+        Reason.CLAIM_LOST,
+        "The claim is annotated as bound and names no volume: Kubernetes never looks for one.",
+        (claim_link(claim),),
+        (Evidence(claim_object(claim, f"annotation {BIND_COMPLETED}"), "not set without spec.volumeName", "set"),),
+        (
+            Step(
+                f"kubectl -n {claim.namespace} annotate pvc {claim.name} {BIND_COMPLETED}- {BOUND_BY_CONTROLLER}-",
+                "the claim then gets a volume like a new one; remove both annotations from its manifest too",
+            ),
+        ),
     )
 
 
@@ -88,7 +109,8 @@ def no_storage_class(facts: Facts, claim: Claim) -> Finding | None:
         message = 'The claim opted out of classes (storageClassName: ""), and no volume without a class fits.'
         step = Step("kubectl get pv", "create a volume without a class, or create the claim again with a class")
     evidence = Evidence(claim_object(claim, "spec.storageClassName"), "a StorageClass", "none")
-    return Finding(Reason.NO_STORAGE_CLASS, message, (claim_link(claim),), (evidence,), (step,))
+    others = tuple(of_another_class(facts, claim))
+    return Finding(Reason.NO_STORAGE_CLASS, message, (claim_link(claim),), (evidence, *others), (step,))
 
 
 def _choose_default(classes: Iterable[str]) -> Step:
@@ -105,23 +127,27 @@ def _choose_default(classes: Iterable[str]) -> Step:
 
 
 def class_not_found(facts: Facts, claim: Claim) -> Finding | None:
-    """The class does not exist (ProvisioningFailed `storageclass.storage.k8s.io "X" not found`, pv_controller.go)."""
+    """The class does not exist (ProvisioningFailed `storageclass.storage.k8s.io "X" not found`, pv_controller.go).
+
+    Static volumes need no object for their class: with a name of theirs the claim is bound at once, or no volume fits.
+    """
     name = class_of(claim)
     if not name or claim.volume_name:
         return None
     classes = facts.need(Source.CLASSES).classes
     if name in classes:
         return None
-    if own_volume(facts, claim) is not None or fits_some_volume(facts, claim):
+    if own_volume(facts, claim) is not None or fits_some_volume(facts, claim) or facts.has_static_volumes(name):
         return None
-    meant = did_you_mean(name, classes).strip(" ;.").replace("did you mean", "Did you mean")
+    meant = did_you_mean(name, sorted({*classes, *facts.look.static_classes})).strip(" ;.")
+    meant = meant.replace("did you mean", "Did you mean")
     there = named(sorted(classes)) or "none"
     message = f'StorageClass "{name}" does not exist.' + (f" {meant}" if meant else "")
     return Finding(
         Reason.CLASS_NOT_FOUND,
         message,
         (claim_link(claim), Link("StorageClass", name, "not found")),
-        (Evidence("storageclasses", name, there),),
+        (Evidence("storageclasses", name, there), *of_another_class(facts, claim)),
         (
             Step("kubectl get storageclass"),
             Step(

@@ -24,7 +24,7 @@ _REFUSED: Final = re.compile(
 in volume/ephemeral) that contain the API server's answer.
 """
 
-_QUOTA: Final = re.compile(r"(?:exceeded|failed) quota: (?P<quota>[^,:\s]+)")
+_QUOTA: Final = re.compile(r"(?:exceeded|failed) quota: (?P<quota>[^,:\s]+)(?:, (?P<numbers>requested: [^\n]*))?")
 _LIMIT: Final = re.compile(
     r"(?P<limit>m(?:in|ax)imum storage usage per PersistentVolumeClaim is \S+ but request is \S+)"
 )
@@ -78,7 +78,7 @@ def _by_quota(facts: Facts, namespace: str, name: str, event: EventRecord) -> Fi
         return None
     quota_name = match["quota"]
     quota = _quota_of(facts, namespace, quota_name) if facts.has(Source.QUOTAS) else None
-    full = named(_full(quota)) if quota is not None else "see the Event"
+    full = named(_full(quota)) if quota is not None else match["numbers"] or "see the Event"
     return Finding(
         Reason.QUOTA_EXCEEDED,
         f'ResourceQuota "{quota_name}" forbids claim "{name}": {full}.',

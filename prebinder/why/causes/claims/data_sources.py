@@ -70,10 +70,8 @@ def _problem_of_snapshot(facts: Facts, claim: Claim, source: DataSource) -> str 
     snapshot = facts.snapshots.get(f"{source.namespace or claim.namespace}/{source.name}")
     if snapshot is None:
         return "it does not exist"
-    if snapshot.error:
-        return f'it failed: "{snapshot.error}"'
     if not snapshot.ready:
-        return "it is not ready to use"
+        return f'it failed: "{snapshot.error}"' if snapshot.error else "it is not ready to use"
     if snapshot.restore_size > claim.request:
         return (
             f"it needs {quantity_text(snapshot.restore_size)}, more than the {quantity_text(claim.request)} requested"

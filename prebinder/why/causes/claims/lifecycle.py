@@ -1,5 +1,6 @@
 """Causes in the life of a claim and its volume: deletion, expansion, and claims for one pod only."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from binder.matching.evidence import quantity_text
@@ -32,23 +33,39 @@ def terminating(facts: Facts, claim: Claim) -> Finding | None:
     finalizers = details.finalizers if details is not None else ()
     since = "" if details is None or details.deleted is None else f" for {age_text(facts.now - details.deleted)}"
     users = [pod for pod in users_of(facts, claim) if pod.node_name] if facts.has(Source.PODS) else []
-    held = f"pod {named(pod.name for pod in users)} still uses it" if users else "its finalizers are not removed"
-    if users:
-        step = Step(
-            f"kubectl -n {claim.namespace} get pod {' '.join(pod.name for pod in users[:3])}",
-            "the claim goes when these pods have ended; its volume goes too if its reclaim policy is Delete",
-        )
-    else:
-        step = Step(
-            f"kubectl -n {claim.namespace} get pvc {claim.name} -o yaml",
-            "the component that set each finalizer has to remove it; removing one by hand may leak or lose the volume",
-        )
+    users = users or _ended_users(facts, claim)
+    held, step = _held_by(claim, users)
     return Finding(
         Reason.CLAIM_DELETING,
         f"The claim has been terminating{since}, and {held}." if since else f"The claim is being deleted, and {held}.",
-        (claim_link(claim), *(pod_link(pod, f"on node {pod.node_name}") for pod in users[:1])),
+        (claim_link(claim), *(pod_link(pod, pod.phase if pod.finished else f"on node {pod.node_name}") for pod in users[:1])),
         (Evidence(claim_object(claim, "metadata.finalizers"), "none", ", ".join(finalizers) or "none known"),),
         (step,),
+    )
+
+
+def _ended_users(facts: Facts, claim: Claim) -> list[Pod]:
+    """Return the pods that have ended and still name the claim: they protect it until they are deleted."""
+    pods = facts.snapshot.pods.values()
+    return [pod for pod in pods if pod.finished and pod.node_name and claim.key in pod.claim_keys]
+
+
+def _held_by(claim: Claim, users: Sequence[Pod]) -> tuple[str, Step]:
+    """Return what holds a claim that is being deleted, and what lets it go."""
+    names = " ".join(pod.name for pod in users[:3])
+    gone = "its volume goes too if its reclaim policy is Delete"
+    if not users:
+        return "its finalizers are not removed", Step(
+            f"kubectl -n {claim.namespace} get pvc {claim.name} -o yaml",
+            "the component that set each finalizer has to remove it; removing one by hand may leak or lose the volume",
+        )
+    if users[0].finished:
+        return f"pod {named(pod.name for pod in users)}, which has ended, still names it", Step(
+            f"kubectl -n {claim.namespace} delete pod {names}",
+            f"the claim goes with these pods, and so do their logs; {gone}",
+        )
+    return f"pod {named(pod.name for pod in users)} still uses it", Step(
+        f"kubectl -n {claim.namespace} get pod {names}", f"the claim goes when these pods have ended; {gone}"
     )
 
 

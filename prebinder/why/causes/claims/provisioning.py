@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Final
 
 from binder.matching.evidence import affinity_text, quantity_text
@@ -19,8 +19,8 @@ from kube.objects.model import (
 from kube.rules.quantity import NANO
 from kube.rules.selectors import label_keys, node_matches
 from prebinder.why.causes.finding import Finding, Step
+from prebinder.why.causes.leases import ALIVE, has_lapsed, lapse_text, last_renewal
 from prebinder.why.causes.objects import (
-    age_text,
     claim_link,
     claim_object,
     class_object,
@@ -34,9 +34,6 @@ from prebinder.why.causes.objects import (
 from prebinder.why.facts.details import EventRecord
 from prebinder.why.facts.facts import Facts, Source
 from prebinder.why.report.report import Evidence, Link
-
-_ALIVE: Final = timedelta(seconds=60)
-"""Since the Lease was renewed: four times what leader election of the sidecars allows."""
 
 _PATIENCE: Final = timedelta(minutes=2)
 """How long a provisioner may report nothing about a claim: it writes an Event when it begins."""
@@ -92,8 +89,11 @@ def provisioner_missing(facts: Facts, claim: Claim) -> Finding | None:
     if driver in snapshot.csi_drivers or nodes_with(facts, driver):
         return None
     if "csi" not in driver:
-        # The only trace of a provisioner without CSI are its Events.
+        # The only traces of a provisioner without CSI are its Events and its Lease.
         facts.need(Source.EVENTS)
+        renewed = last_renewal(facts, _lease_names(driver))
+        if renewed is not None and not has_lapsed(facts, renewed):
+            return None
         if claim.created is None or facts.now - claim.created < _PATIENCE:
             return None
     if _has_worked(facts, claim, driver):
@@ -237,16 +237,16 @@ def provisioner_stopped(facts: Facts, claim: Claim) -> Finding | None:
     external-provisioner holds a Lease named after the driver (leader_election.go of csi-lib-utils).
     """
     storage_class = provisioner_of(facts, claim)
-    if storage_class is None or not facts.has(Source.LEASES):
+    if storage_class is None:
         return None
     driver = driver_of(storage_class)
-    renewed = _renewed(facts, driver)
-    if renewed is None or facts.now - renewed < _ALIVE:
+    renewed = last_renewal(facts, _lease_names(driver))
+    if renewed is None or not has_lapsed(facts, renewed):
         return None
     # A provisioner without leader election may be running although the Lease of an earlier one exists.
-    if any(event.last is not None and event.last - renewed > _ALIVE for event in _of_provisioner(facts, claim, driver)):
+    if any(event.last is not None and event.last - renewed > ALIVE for event in _of_provisioner(facts, claim, driver)):
         return None
-    return _no_answer(claim, storage_class, f"its Lease was last renewed {age_text(facts.now - renewed)} ago")
+    return _no_answer(claim, storage_class, lapse_text(facts, renewed))
 
 
 def provisioner_silent(facts: Facts, claim: Claim) -> Finding | None:
@@ -259,7 +259,7 @@ def provisioner_silent(facts: Facts, claim: Claim) -> Finding | None:
     if storage_class is None or _has_worked(facts, claim, driver_of(storage_class)):
         return None
     age = facts.now - claim.created if claim.created is not None else timedelta()
-    if facts.has(Source.LEASES) and _renewed(facts, driver_of(storage_class)) is not None:
+    if last_renewal(facts, _lease_names(driver_of(storage_class))) is not None:
         return None
     waits = facts.events_of("PersistentVolumeClaim", claim.key)
     if age < _PATIENCE or not any(event.reason == "ExternalProvisioning" for event in waits):
@@ -282,13 +282,12 @@ def _no_answer(claim: Claim, storage_class: StorageClass, symptom: str) -> Findi
     )
 
 
-def _renewed(facts: Facts, driver: str) -> datetime | None:
-    """Return when the provisioner last renewed its Lease, None if it has none."""
-    name = re.sub(r"[^a-zA-Z0-9-]", "-", driver)
-    return max(
-        (lease.renewed for lease in facts.leases.values() if lease.name == name and lease.renewed is not None),
-        default=None,
-    )
+def _lease_names(driver: str) -> tuple[str, str]:
+    """Return the names of a provisioner's Lease: of external-provisioner, and of one without CSI.
+
+    Source: leader_election.go of csi-lib-utils, controller.go of sig-storage-lib-external-provisioner.
+    """
+    return re.sub(r"[^a-zA-Z0-9-]", "-", driver), driver.replace("/", "-")
 
 
 def _has_worked(facts: Facts, claim: Claim, driver: str) -> bool:

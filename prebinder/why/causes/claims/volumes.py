@@ -1,6 +1,7 @@
 """Causes in existing volumes: the one that a claim requests, and those that might fit."""
 
 from collections.abc import Callable
+from shlex import quote
 
 from msgspec.structs import replace
 
@@ -8,18 +9,22 @@ from binder.health.quarantine import in_quarantine
 from binder.health.volume_policy import refuse_use
 from binder.matching.controller_match import match_requested
 from binder.matching.evidence import quantity_text
-from binder.matching.matching import binding_mode, class_of, requested_refusal, scheduler_refusal
+from binder.matching.matching import IMMEDIATE, binding_mode, class_of, requested_refusal, scheduler_refusal
 from binder.matching.rejection import Reason, Rejection
 from binder.model.decision import Mode
 from binder.model.demand import Demand
 from kube.objects.model import BIND_COMPLETED, NO_PROVISIONER, WAIT_FOR_FIRST_CONSUMER, Claim, Pod, Volume, value_of
 from prebinder.why.causes.finding import Finding, Step
+from prebinder.why.causes.leases import look_for_pv_controller, without_pv_controller
 from prebinder.why.causes.objects import (
     claim_link,
     claim_object,
     fits_some_volume,
+    of_another_class,
+    older_than_a_minute,
     own_volume,
     pod_link,
+    smallest_fitting,
     users_of,
     volume_link,
     volume_object,
@@ -95,10 +100,17 @@ def requested_mismatch(facts: Facts, claim: Claim) -> Finding | None:
         (
             Step(
                 f"kubectl -n {claim.namespace} delete pvc {claim.name}",
-                "delete the claim (it has no data yet) and create it to match the volume, or without volumeName",
+                f"delete the claim (it has no data yet) and create it {_to_match(volume, reason)}, or without volumeName",
             ),
         ),
     )
+
+
+def _to_match(volume: Volume, reason: Reason | None) -> str:
+    if reason is not Reason.CLASS_MISMATCH:
+        return "to match the volume"
+    # A claim without the field gets the default class.
+    return f"with storageClassName: {class_of(volume) or '""'}"
 
 
 def prebound_incomplete(facts: Facts, claim: Claim) -> Finding | None:
@@ -123,14 +135,30 @@ def reserved_incomplete(facts: Facts, claim: Claim) -> Finding | None:
     return _bind_incomplete(facts, claim, volume, f"Volume {volume.name} names the claim in its claimRef")
 
 
+def left_unbound(facts: Facts, claim: Claim) -> Finding | None:
+    """An Available volume fits a claim that waits for no pod, and the PV controller has not bound them for a minute."""
+    if claim.volume_name or not older_than_a_minute(facts, claim.created):
+        return None
+    wanted = with_default_class(facts, claim)
+    if binding_mode(wanted, facts.need(Source.CLASSES).classes) != IMMEDIATE:
+        return None
+    volume = smallest_fitting(facts, wanted)
+    return None if volume is None else _bind_incomplete(facts, claim, volume, f"Volume {volume.name} fits the claim")
+
+
 def _bind_incomplete(facts: Facts, claim: Claim, volume: Volume, state: str) -> Finding:
+    is_old = older_than_a_minute(facts, claim.created)
+    usually = "; the PV controller completes the bind, usually within 30 s."
     return Finding(
         Reason.PREBOUND_INCOMPLETE,
-        f"{state}; the PV controller completes the bind, usually within 30 s.",
+        f"{state}, and the PV controller has not bound them." if is_old else f"{state}{usually}",
         (claim_link(claim), volume_link(volume, volume.phase)),
-        (Evidence(claim_object(claim, "metadata.annotations"), BIND_COMPLETED, "not set"),),
-        (Step("kubectl -n kube-system get lease kube-controller-manager", "is the controller manager running?"),),
-        problem=_older_than_a_minute(facts, claim),
+        (
+            Evidence(claim_object(claim, "metadata.annotations"), BIND_COMPLETED, "not set"),
+            *(without_pv_controller(facts) if is_old else ()),
+        ),
+        (look_for_pv_controller(),),
+        problem=is_old,
     )
 
 
@@ -153,7 +181,10 @@ def _held(facts: Facts, claim: Claim) -> Finding | None:
     volume = _would_fit(facts, claim, lambda volume: volume.phase == "Released" and volume.reclaim_policy == "Retain")
     if volume is None or volume.claim is None:
         return None
-    owner = "a deleted claim" if volume.claim.namespace != claim.namespace else f"claim {volume.claim.key}, deleted"
+    if volume.claim.key == claim.key:
+        owner = "an earlier claim of the same name"
+    else:
+        owner = "a deleted claim" if volume.claim.namespace != claim.namespace else f"claim {volume.claim.key}, deleted"
     return Finding(
         Reason.VOLUME_STILL_CLAIMED,
         f"Volume {volume.name} would fit the claim, but is Released: it holds the data of {owner}.",
@@ -225,17 +256,23 @@ def static_only_no_match(facts: Facts, claim: Claim) -> Finding | None:
     wanted = _static(facts, claim)
     if wanted is None:
         return None
-    storage_class = facts.snapshot.classes[class_of(wanted)]
+    name = class_of(wanted)
+    if name in facts.snapshot.classes:
+        none_made, state = "the class has no provisioner to make one", "no provisioner"
+    else:
+        none_made, state = "there is no StorageClass of that name to provision one", "no such object"
     rejections = _rejections(facts, wanted)
     return Finding(
         Reason.NO_VOLUME_FITS,
-        f"No Available volume of class {storage_class.name} fits the claim, and the class has no provisioner to make "
-        "one.",
-        (claim_link(claim), Link("StorageClass", storage_class.name, "no provisioner")),
-        tuple(Evidence(_subject(rejection), rejection.wanted, rejection.offered) for rejection in rejections),
+        f"No Available volume of class {name} fits the claim, and {none_made}.",
+        (claim_link(claim), Link("StorageClass", name, state)),
+        (
+            *(Evidence(_subject(rejection), rejection.wanted, rejection.offered) for rejection in rejections),
+            *of_another_class(facts, wanted),
+        ),
         (
             Step(
-                f"kubectl get pv -o wide | grep {storage_class.name}",
+                f"kubectl get pv -o wide | grep {quote(name)}",
                 f"add a volume of at least {quantity_text(claim.request)}, or change the claim",
             ),
         ),
@@ -243,12 +280,19 @@ def static_only_no_match(facts: Facts, claim: Claim) -> Finding | None:
 
 
 def _static(facts: Facts, claim: Claim) -> Claim | None:
-    """Return the claim with its class if that class provisions no volumes and no Available one fits, else None."""
+    """Return the claim with its class if nothing provisions volumes of it and no Available one fits, else None.
+
+    A class of static volumes needs no object: its name is sufficient.
+    """
     if claim.volume_name:
         return None
     wanted = with_default_class(facts, claim)
-    storage_class = facts.need(Source.CLASSES).classes.get(class_of(wanted))
-    if storage_class is None or storage_class.provisioner not in ("", NO_PROVISIONER):
+    name = class_of(wanted)
+    storage_class = facts.need(Source.CLASSES).classes.get(name)
+    if storage_class is None:
+        if not name or not facts.has_static_volumes(name):
+            return None
+    elif storage_class.provisioner not in ("", NO_PROVISIONER):
         return None
     if fits_some_volume(facts, wanted) or own_volume(facts, wanted) is not None:
         return None
@@ -287,7 +331,3 @@ def _requests_volume(claim: Claim) -> bool:
 
 def _requested(facts: Facts, claim: Claim) -> Volume | None:
     return facts.need(Source.VOLUMES).volumes.get(claim.volume_name) if _requests_volume(claim) else None
-
-
-def _older_than_a_minute(facts: Facts, claim: Claim) -> bool:
-    return claim.created is not None and (facts.now - claim.created).total_seconds() > 60

@@ -13,6 +13,7 @@ from prebinder.why.causes.objects import (
     claim_link,
     named,
     nodes_with,
+    not_ready,
     pod_link,
     stem_of,
     users_of,
@@ -98,8 +99,12 @@ def _about_holder(facts: Facts, attachment: VolumeAttachment, user: Pod | None) 
         return "has the volume", wait
     node = facts.snapshot.nodes.get(holder)
     if node is None:
-        return "not found", wait
-    if not _is_down(node.taints):
+        return "not found", Step(
+            f"kubectl describe volumeattachment {attachment.name}",
+            "the node is gone, and Kubernetes detaches the volume after six minutes at the latest; if it does not, "
+            f"does {attachment.attacher} run?",
+        )
+    if not not_ready(node):
         if user is not None and user.node_name == holder:
             return "has the volume", _until_it_ends(user)
         if any(_detach_error(facts, attachment.name)):
@@ -252,7 +257,3 @@ def _volumes_of(pod: Pod, snapshot: Snapshot) -> list[tuple[Claim, Volume]]:
     claims = (snapshot.claims.get(key) for key in pod.claim_keys)
     bound = ((claim, snapshot.volumes.get(claim.volume_name)) for claim in claims if claim is not None)
     return [(claim, volume) for claim, volume in bound if volume is not None]
-
-
-def _is_down(taints: tuple[object, ...]) -> bool:
-    return any("unreachable" in str(taint) or "not-ready" in str(taint) for taint in taints)

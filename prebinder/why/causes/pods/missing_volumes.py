@@ -13,7 +13,8 @@ from prebinder.why.causes.claims.provisioning import room_step
 from prebinder.why.causes.finding import Finding, Step
 from prebinder.why.causes.objects import claim_link, fits_some_volume, own_volume, pod_link
 from prebinder.why.causes.pods.node_verdicts import ClaimVerdicts, NodeVerdicts, claim_verdicts, node_verdicts
-from prebinder.why.causes.pods.topology import settled, way_out
+from prebinder.why.causes.pods.topology import settled
+from prebinder.why.causes.pods.way_out import way_out
 from prebinder.why.facts.facts import Facts
 from prebinder.why.report.report import Evidence
 from scheduler.volumes.volume_binding import PodClaims, choose_volumes

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -10,9 +10,11 @@ from typing import Final
 from binder.matching.claim_shape import family_of
 from binder.matching.rejection import Reason, Rejection
 from kube.objects.model import READ_WRITE_ONCE_POD, SELECTED_NODE, Claim, Node, Pod, value_of
+from kube.rules.selectors import label_keys, named_nodes
 from kube.rules.topology import zone_of
 from kube.store.snapshot import Snapshot
 from prebinder.reports.match_pods import on_nodes
+from prebinder.why.causes.objects import NOT_READY
 from prebinder.why.facts.facts import Facts, Source
 from scheduler.cycle.cycle import judge
 from scheduler.framework.profile import Profile, ProfileData
@@ -38,13 +40,11 @@ OUT_OF_REACH: Final = frozenset({Reason.VOLUME_UNREACHABLE, Reason.VOLUME_ZONE_M
 _OWN_LABELS: Final = frozenset({"statefulset.kubernetes.io/pod-name", "apps.kubernetes.io/pod-index"})
 """Labels in which the replicas of a StatefulSet differ."""
 
-_SET_BY_COMPONENTS: Final = re.compile(
+SET_BY_COMPONENTS: Final = re.compile(
     r"(?:[^/=:]+\.)?(?:kubernetes|k8s)\.io/|karpenter\.sh/|ToBeDeletedByClusterAutoscaler|"
     r"DeletionCandidateOfClusterAutoscaler|[^:=]*(?:agent-not-ready|agentNotReady|not-ready|startup)"
 )
-"""Keys of taints that Kubernetes, a cloud, an autoscaler or a driver sets, and takes away when their cause is gone."""
-
-_DOWN: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+"""Keys of labels and taints that Kubernetes, a cloud, an autoscaler or a driver sets, and takes away when their cause is gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +67,15 @@ class NodeVerdict:
 
 @dataclass(frozen=True)
 class NodeVerdicts:
-    """The verdicts on every node for equal pods, and conclusions for all nodes."""
+    """The verdicts on every node for equal pods, and conclusions for all nodes.
+
+    `only_on` are the nodes that the pods' affinity names, as for a DaemonSet: only these count then. None if it names
+    none. `selecting` are the labels that the pods' node selector and affinity use.
+    """
 
     every: tuple[NodeVerdict, ...]
+    only_on: frozenset[str] | None = None
+    selecting: tuple[str, ...] = ()
 
     @cached_property
     def any_fits(self) -> bool:
@@ -154,7 +160,10 @@ def node_verdicts(facts: Facts, pod: Pod) -> NodeVerdicts:
     kind = _kind_of(pod, claims, snapshot)
     known: NodeVerdicts | None = facts.look.verdicts.get(kind)
     if known is None:
-        known = facts.look.verdicts[kind] = NodeVerdicts(tuple(_verdicts(facts, pod, claims)))
+        only_on = named_nodes(pod.node_affinity) or None
+        selecting = {key for key, _ in pod.node_selector}.union(label_keys(pod.node_affinity))
+        every = tuple(_verdicts(facts, pod, claims, only_on))
+        known = facts.look.verdicts[kind] = NodeVerdicts(every, only_on, tuple(sorted(selecting)))
     return known
 
 
@@ -193,8 +202,9 @@ def _alone(facts: Facts, claim: Claim, usable: Iterable[NodeVerdict]) -> tuple[f
     return frozenset(served), frozenset(reasons)
 
 
-def _verdicts(facts: Facts, pod: Pod, claims: PodClaims) -> Iterator[NodeVerdict]:
-    look, states = facts.look, facts.look.cluster.nodes
+def _verdicts(facts: Facts, pod: Pod, claims: PodClaims, only_on: Set[str] | None) -> Iterator[NodeVerdict]:
+    look = facts.look
+    states = [state for state in look.cluster.nodes if only_on is None or state.name in only_on]
     rules = judge(pod, look.cluster, _profile()).rules
     uses = ((state.node, state.attach) for state in states)
     for state, answer in zip(states, on_nodes(pod, claims, uses, facts.snapshot, look.view.index), strict=True):
@@ -239,7 +249,7 @@ def _is_alone(key: str, claims: PodClaims, snapshot: Snapshot) -> bool:
 
 def _may_be_lifted(rejection: Rejection, reason: Reason) -> bool:
     taint = rejection.offered.removeprefix("taint ")
-    return rejection.reason is reason and not (reason is Reason.TAINT_NOT_TOLERATED and _SET_BY_COMPONENTS.match(taint))
+    return rejection.reason is reason and not (reason is Reason.TAINT_NOT_TOLERATED and SET_BY_COMPONENTS.match(taint))
 
 
 def short(rejection: Rejection) -> str:
@@ -248,7 +258,7 @@ def short(rejection: Rejection) -> str:
         return "cordoned"
     if rejection.reason is Reason.TAINT_NOT_TOLERATED:
         taint = rejection.offered.removeprefix("taint ")
-        return "not ready" if taint.startswith(_DOWN) else f"tainted {taint}"
+        return "not ready" if taint.startswith(NOT_READY) else f"tainted {taint}"
     if rejection.reason is Reason.INSUFFICIENT_RESOURCES:
         return f"Insufficient {rejection.wanted.split(' ')[0]}"
     words = {

@@ -12,17 +12,17 @@ from kube.configuration.nearest import did_you_mean
 from kube.objects.model import SELECTED_NODE, WAIT_FOR_FIRST_CONSUMER, Claim, Pod, value_of
 from prebinder.why.causes.claims.creation import creation_refused
 from prebinder.why.causes.finding import Finding, Step
+from prebinder.why.causes.leases import ALIVE, has_lapsed, lapse_text, last_renewal
 from prebinder.why.causes.objects import (
-    age_text,
     claim_link,
     named,
+    not_ready,
     own_volume,
     pod_link,
     pod_object,
     users_of,
     with_default_class,
 )
-from prebinder.why.facts.details import LeaseRecord
 from prebinder.why.facts.facts import Facts, Source
 from prebinder.why.report.report import Evidence, Link
 
@@ -31,9 +31,6 @@ _KNOWN_SCHEDULER_LEASES: Final[Mapping[str, str]] = {"default-scheduler": "kube-
 
 _PATIENCE: Final = timedelta(seconds=10)
 """How long a working scheduler may take to report anything about a new pod."""
-
-_ALIVE: Final = timedelta(seconds=60)
-"""Since the Lease was renewed: four times what leader election allows."""
 
 _LONG_UNTRIED: Final = timedelta(minutes=2)
 """After this time a pod that no scheduler has tried shows by itself that none works for it."""
@@ -137,14 +134,13 @@ def scheduler_not_running(facts: Facts, pod: Pod) -> Finding | None:
             return None
         if _was_tried(facts, pod) or facts.now - pod.created < _LONG_UNTRIED:
             facts.need(Source.LEASES)
-    leases = _leases_of(facts, name)
-    renewed = max((lease.renewed for lease in leases if lease.renewed is not None), default=None)
-    if renewed is None and (is_known or (not leases and _schedules_others(facts, name))):
+    renewed = last_renewal(facts, _lease_names(name))
+    if renewed is None and (is_known or _schedules_others(facts, name)):
         return None
     if renewed is not None and _is_alive(facts, pod, renewed):
         return None
     no_lease = "it has no Lease" if facts.has(Source.LEASES) else "its Lease could not be read"
-    symptom = no_lease if renewed is None else _lapsed(facts, renewed)
+    symptom = no_lease if renewed is None else lapse_text(facts, renewed)
     known = named(sorted({other.scheduler_name for other in facts.snapshot.pods.values() if other.node_name}))
     return Finding(
         Reason.SCHEDULER_NOT_RUNNING,
@@ -204,6 +200,25 @@ def node_missing(facts: Facts, pod: Pod) -> Finding | None:
     )
 
 
+def node_not_ready(facts: Facts, pod: Pod) -> Finding | None:
+    """The kubelet of the pod's node does not report, so nothing starts the pod (node_lifecycle_controller.go)."""
+    node = facts.need(Source.NODES).nodes.get(pod.node_name)
+    if node is None or not not_ready(node):
+        return None
+    return Finding(
+        Reason.NO_NODE_FITS,
+        f"The pod is assigned to node {node.name}, which is not ready.",
+        (pod_link(pod), Link("Node", node.name, "not ready")),
+        (Evidence(f"node/{node.name} spec.taints", "a node that is ready", not_ready(node)),),
+        (
+            Step(
+                f"kubectl describe node {node.name}",
+                "the pod starts when the node is ready; delete the pod to have it scheduled elsewhere",
+            ),
+        ),
+    )
+
+
 def bypasses_scheduler(facts: Facts, claim: Claim) -> Finding | None:
     """A pod with spec.nodeName uses a claim that waits for a scheduler to choose its node (kubernetes#89953)."""
     if claim.volume_name or value_of(claim.annotations, SELECTED_NODE) is not None:
@@ -214,9 +229,11 @@ def bypasses_scheduler(facts: Facts, claim: Claim) -> Finding | None:
     pod = next((pod for pod in users_of(facts, claim) if pod.node_name and not pod.deleting), None)
     if pod is None or own_volume(facts, claim) is not None:
         return None
+    is_later = claim.created is not None and pod.created is not None and claim.created > pod.created
+    why = "was assigned to a node before the claim existed" if is_later else "sets spec.nodeName"
     return Finding(
         Reason.POD_BYPASSES_SCHEDULER,
-        f"Pod {pod.name} sets spec.nodeName, so no scheduler chooses a volume or a node for its claim.",
+        f"Pod {pod.name} {why}, so no scheduler chooses a volume or a node for its claim.",
         (claim_link(claim), pod_link(pod, f"on node {pod.node_name}")),
         (
             Evidence(pod_object(pod, "spec.nodeName"), "not set", pod.node_name),
@@ -225,21 +242,22 @@ def bypasses_scheduler(facts: Facts, claim: Claim) -> Finding | None:
         (
             Step(
                 f"kubectl -n {pod.namespace} delete pod {pod.name}",
-                "then create it with a nodeSelector for kubernetes.io/hostname instead of nodeName",
+                "a scheduler then chooses again, once the pod's controller or you have created it"
+                if is_later
+                else "then create it with a nodeSelector for kubernetes.io/hostname instead of nodeName",
             ),
         ),
     )
 
 
-def _leases_of(facts: Facts, scheduler: str) -> list[LeaseRecord]:
-    wanted = {scheduler, _KNOWN_SCHEDULER_LEASES.get(scheduler, scheduler)}
-    return [lease for lease in facts.leases.values() if lease.name in wanted]
+def _lease_names(scheduler: str) -> frozenset[str]:
+    return frozenset({scheduler, _KNOWN_SCHEDULER_LEASES.get(scheduler, scheduler)})
 
 
 def _lapsed_before(facts: Facts, created: datetime, scheduler: str) -> bool:
     """Whether the scheduler had stopped when the pod was created."""
-    renewals = [lease.renewed for lease in _leases_of(facts, scheduler) if lease.renewed is not None]
-    return bool(renewals) and created - max(renewals) > _ALIVE
+    renewed = last_renewal(facts, _lease_names(scheduler))
+    return renewed is not None and created - renewed > ALIVE
 
 
 def _was_tried(facts: Facts, pod: Pod) -> bool:
@@ -257,11 +275,7 @@ def _last_look(facts: Facts, pod: Pod) -> datetime | None:
 def _is_alive(facts: Facts, pod: Pod, renewed: datetime) -> bool:
     """Whether a scheduler works by its Lease, or without one although an old one exists."""
     look = _last_look(facts, pod)
-    return facts.now - renewed < _ALIVE or (look is not None and look - renewed > _ALIVE)
-
-
-def _lapsed(facts: Facts, renewed: datetime) -> str:
-    return f"its Lease was last renewed {age_text(facts.now - renewed)} ago"
+    return not has_lapsed(facts, renewed) or (look is not None and look - renewed > ALIVE)
 
 
 def _schedules_others(facts: Facts, name: str) -> bool:

@@ -1,30 +1,20 @@
 """Causes in the location of volumes and nodes: no usable node has access to the pod's volumes, or none fits at all."""
 
-from collections.abc import Iterable
-from shlex import quote
+from collections.abc import Set
 from typing import Final
 
-from binder.matching.evidence import affinity_text
 from binder.matching.rejection import Reason
-from kube.objects.model import Node, Pod, Volume
-from kube.rules.selectors import label_keys, node_matches
-from kube.rules.topology import HOSTNAME_LABEL, ZONE_LABEL, volume_zone
+from kube.objects.model import Pod
+from kube.rules.selectors import node_matches
 from prebinder.why.causes.finding import Finding, Step
-from prebinder.why.causes.objects import claim_link, named, pod_link, volume_link, volume_object
-from prebinder.why.causes.pods.node_verdicts import NodeVerdict, NodeVerdicts, node_verdicts, short
+from prebinder.why.causes.objects import claim_link, named, place_of, pod_link, volume_link, volume_object
+from prebinder.why.causes.pods.node_verdicts import NodeVerdict, node_verdicts
+from prebinder.why.causes.pods.way_out import out_of_every_reach, out_of_reach_of_its_node, selection_of, way_out
 from prebinder.why.facts.facts import Facts, Source
 from prebinder.why.report.report import Evidence, Link
 from scheduler.volumes.volume_binding import PodClaims, claims_of
 
 _MOST_NODES_SHOWN: Final = 4
-_BY_OTHER_PODS: Final = frozenset(
-    {
-        Reason.POD_AFFINITY_MISMATCH,
-        Reason.POD_ANTI_AFFINITY,
-        Reason.EXISTING_POD_ANTI_AFFINITY,
-        Reason.TOPOLOGY_SPREAD,
-    }
-)
 
 
 def volumes_in_different_zones(facts: Facts, pod: Pod) -> Finding | None:
@@ -72,9 +62,15 @@ def topology_conflict(facts: Facts, pod: Pod) -> Finding | None:
     pinned = ", ".join(dict.fromkeys(place_of(volume) for volume in volumes))
     if near:
         message = f"The pod's volume is in {pinned}, and no node with access to it can run the pod."
+        step = way_out(verdicts, pinned)
+    elif verdicts.only_on is not None:
+        message = f"The pod may run on {node_names(verdicts.only_on)} only, without access to its volume in {pinned}."
+        step = out_of_reach_of_its_node(facts, pod)
     else:
         message = f"The pod's volume is in {pinned}, and no node of the cluster has access to it."
+        step = out_of_every_reach(volumes[0], facts.snapshot.nodes.values())
     evidence = [Evidence(place, "", words) for place, words in verdicts.places_near]
+    evidence += selection_of(pod, verdicts)
     evidence += [
         Evidence(volume_object(volume, "spec.nodeAffinity"), "a usable node with access to it", place_of(volume))
         for volume in volumes
@@ -84,7 +80,7 @@ def topology_conflict(facts: Facts, pod: Pod) -> Finding | None:
         message,
         (pod_link(pod), *_volume_links(claims)),
         tuple(evidence),
-        (way_out(verdicts, pinned) if near else _out_of_every_reach(volumes[0], facts.snapshot.nodes.values()),),
+        (step,),
     )
 
 
@@ -155,22 +151,18 @@ def no_node_fits(facts: Facts, pod: Pod) -> Finding | None:
     verdicts = node_verdicts(facts, pod)
     if verdicts.any_fits:
         return None
-    message = f"No node fits the pod: {verdicts.in_words}." if verdicts.every else "The cluster has no node."
+    only_on = "" if verdicts.only_on is None else f"The pod may run on {node_names(verdicts.only_on)} only"
+    if verdicts.every:
+        message = f"{only_on or 'No node fits the pod'}: {verdicts.in_words}."
+    else:
+        message = f"{only_on}, which does not exist." if only_on else "The cluster has no node."
     return Finding(
         Reason.NO_NODE_FITS,
         message,
         (pod_link(pod),),
-        tuple(Evidence(place, "", words) for place, words in verdicts.places),
+        (*(Evidence(place, "", words) for place, words in verdicts.places), *selection_of(pod, verdicts)),
         (way_out(verdicts, ""),),
     )
-
-
-def place_of(volume: Volume) -> str:
-    """Return where a volume is: its zone, or its node affinity."""
-    zone = volume_zone(volume)
-    if zone:
-        return f"zone {zone}"
-    return "any topology" if volume.node_affinity is None else affinity_text(volume.node_affinity)
 
 
 def settled(facts: Facts, pod: Pod) -> PodClaims | None:
@@ -184,54 +176,6 @@ def _volume_links(claims: PodClaims) -> tuple[Link, ...]:
     return tuple(link for claim, volume in claims.bound for link in (claim_link(claim), volume_link(volume)))
 
 
-def _first_reason(verdict: NodeVerdict) -> Reason | None:
-    first = next(iter((*verdict.by_others, *verdict.by_volumes)), None)
-    return None if first is None else first.reason
-
-
-def _lacks_room(verdict: NodeVerdict) -> bool:
-    return not verdict.by_volumes and {each.reason for each in verdict.by_others} == {Reason.INSUFFICIENT_RESOURCES}
-
-
-def _look_for(verdict: NodeVerdict) -> str:
-    """Return what to look for on a node that does not fit."""
-    first = next(iter(verdict.by_others), None)
-    if first is not None and short(first) == "not ready":
-        return "find out why it is not ready"
-    if first is not None and first.reason is Reason.TAINT_NOT_TOLERATED:
-        return "find out what has tainted it; the taint goes with its cause"
-    if first is not None and first.reason in _BY_OTHER_PODS:
-        return "other pods exclude it there: compare their affinity and spread rules with those of this pod"
-    return "make room there, or add a node"
-
-
-def way_out(verdicts: NodeVerdicts, place: str) -> Step:
-    """Return what makes the nearest node usable: one with access to the volumes and a single reason against it."""
-    note = f"nodes in {named(verdicts.zones_far)} cannot help" if verdicts.zones_far else ""
-    cordoned, tainted = verdicts.only_cordoned, verdicts.only_tainted
-    if cordoned is not None:
-        return Step(f"kubectl uncordon {cordoned.node.name}", note)
-    if tainted is not None:
-        taint = quote(tainted.by_others[0].offered.removeprefix("taint "))
-        why = "ends the taint for all pods; or let this pod tolerate it"
-        return Step(f"kubectl taint node {tainted.node.name} {taint}-", f"{why}; {note}".rstrip("; "))
-    if verdicts.near and all(_first_reason(verdict) is Reason.NODE_SELECTOR_MISMATCH for verdict in verdicts.near):
-        why = "label a node so that the pod's nodeSelector and affinity select it, or create the pod with others"
-        return Step("kubectl get nodes --show-labels", f"{why}; {note}".rstrip("; "))
-    if verdicts.near:
-        nearest = next((verdict for verdict in verdicts.near if _lacks_room(verdict)), verdicts.near[0])
-        return Step(f"kubectl describe node {nearest.node.name}", f"{_look_for(nearest)}; {note}".rstrip("; "))
-    return Step("kubectl get nodes -L topology.kubernetes.io/zone", f"add a node in {place}" if place else "add a node")
-
-
-def _out_of_every_reach(volume: Volume, nodes: Iterable[Node]) -> Step:
-    """Return what gives some node access to a volume to which none has."""
-    keys = label_keys(volume.node_affinity)
-    command = f"kubectl get nodes -L {','.join(keys or (ZONE_LABEL,))}"
-    if keys == (HOSTNAME_LABEL,):
-        return Step(command, "its data is on that node only: bring the node back, or restore the data to a new volume")
-    labelled = {key for node in nodes for key, _ in node.labels}
-    missing = [key for key in keys if key not in labelled]
-    if missing:
-        return Step(command, f"no node has the label {missing[0]}: does the volume's driver run on any?")
-    return Step(command, f"add a node in {place_of(volume)}")
+def node_names(names: Set[str]) -> str:
+    """Return nodes by name: `node a1`, `nodes a1, b1`."""
+    return f"node{'' if len(names) == 1 else 's'} {named(sorted(names))}"

@@ -118,24 +118,25 @@ def reached_by(key: str, value: str) -> Document:
 
 @dataclass(frozen=True)
 class Dump:
-    """Objects, the code of their first item, and words that its JSON has or must not have."""
+    """Objects, the code of their first item, or of the target's, and words that its JSON has or must not have."""
 
     code: str
     documents: list[Document]
     has: str = ""
     lacks: str = "nothing of the kind"
+    target: str = ""
 
 
-def items_of(path: Path, contents: object, capsys: pytest.CaptureFixture[str]) -> Report:
+def items_of(path: Path, contents: object, capsys: pytest.CaptureFixture[str], target: str = "") -> Report:
     path.write_text(json.dumps(contents))
-    main(["why", "-n", "web", "-o", "json", "-f", str(path)])
+    main(["why", *filter(None, (target,)), "-n", "web", "-o", "json", "-f", str(path)])
     items: Report = json.loads(capsys.readouterr().out)["items"]
     return items
 
 
 def check(dump: Dump, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     listed = {"apiVersion": "v1", "kind": "List", "items": dump.documents}
-    item = items_of(tmp_path / "dump.json", listed, capsys)[0]
+    item = items_of(tmp_path / "dump.json", listed, capsys, dump.target)[0]
     text = json.dumps(item)
     assert item["code"] == dump.code, text
     assert json.dumps(dump.has)[1:-1] in text

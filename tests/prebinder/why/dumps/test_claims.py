@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from kube.objects.model import PROVISIONED_BY
 from tests.prebinder.why.documents import (
     DRIVER,
     claim,
@@ -34,6 +35,9 @@ from tests.prebinder.why.dumps.dump import (
     refused,
 )
 
+MADE = {**OLD, "metadata": {"annotations": {PROVISIONED_BY: DRIVER}}}
+"""As a provisioner has made it: the class had an object."""
+
 DUMPS = {
     "the only Lease is that of a provisioner which had stopped": Dump(
         "ProvisionerMissing",
@@ -56,7 +60,7 @@ DUMPS = {
         "ProvisionerMissing", [claim(), NOW_MADE, volume(**OLD), *NODES, *OTHER_DRIVER]
     ),
     "a Released volume of the same name hides no missing class": Dump(
-        "StorageClassNotFound", [claim(storage_class="gone"), NOW_MADE, volume(storage_class="gone", **OLD), *NODES]
+        "StorageClassNotFound", [claim(storage_class="gone"), NOW_MADE, volume(storage_class="gone", **MADE), *NODES]
     ),
     "a Released volume of the same name is no consumer": Dump(
         "WaitForFirstConsumer", [claim(), LATER, volume(**OLD), *NODES]

@@ -1,0 +1,44 @@
+"""Whether a component with leader election runs: when it last renewed its Lease."""
+
+from collections.abc import Collection
+from datetime import datetime, timedelta
+from typing import Final
+
+from prebinder.why.causes.finding import Step
+from prebinder.why.causes.objects import age_text
+from prebinder.why.facts.facts import Facts, Source
+from prebinder.why.report.report import Evidence
+
+ALIVE: Final = timedelta(seconds=60)
+"""Since the Lease was renewed: four times what leader election allows."""
+
+CONTROLLER_MANAGER: Final = "kube-controller-manager"
+"""The Lease of the component of which the PV controller is a part."""
+
+
+def last_renewal(facts: Facts, names: Collection[str]) -> datetime | None:
+    """Return when a Lease of one of these names was last renewed, None if there is none. Raises Unread."""
+    if not facts.has(Source.LEASES):
+        return None
+    renewals = (lease.renewed for lease in facts.leases.values() if lease.name in names)
+    return max((renewed for renewed in renewals if renewed is not None), default=None)
+
+
+def has_lapsed(facts: Facts, renewed: datetime) -> bool:
+    return facts.now - renewed >= ALIVE
+
+
+def lapse_text(facts: Facts, renewed: datetime) -> str:
+    return f"its Lease was last renewed {age_text(facts.now - renewed)} ago"
+
+
+def without_pv_controller(facts: Facts) -> tuple[Evidence, ...]:
+    """Return evidence that the PV controller does not run, none if it does or that is unknown."""
+    renewed = last_renewal(facts, (CONTROLLER_MANAGER,))
+    if renewed is None or not has_lapsed(facts, renewed):
+        return ()
+    return (Evidence(f"lease/{CONTROLLER_MANAGER}", "a PV controller that runs", lapse_text(facts, renewed)),)
+
+
+def look_for_pv_controller() -> Step:
+    return Step(f"kubectl -n kube-system get lease {CONTROLLER_MANAGER}", "is the controller manager running?")

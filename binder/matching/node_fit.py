@@ -84,7 +84,9 @@ def refuse_attachments(
         most = limit.get(driver)
         if most is not None and used.get(driver, 0) + more > most:
             offered = f"{used.get(driver, 0)} of at most {most} attached"
-            return Rejection(Reason.ATTACH_LIMIT_REACHED, name, f"{more} more volume{'' if more == 1 else 's'} of {driver}", offered)
+            return Rejection(
+                Reason.ATTACH_LIMIT_REACHED, name, f"{more} more volume{'' if more == 1 else 's'} of {driver}", offered
+            )
     return None
 
 

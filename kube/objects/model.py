@@ -25,7 +25,7 @@ BETA_CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
 BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
 BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
 PROVISIONED_BY: Final = "pv.kubernetes.io/provisioned-by"
-"""Which provisioner made a volume. A volume without it was created by somebody else."""
+"""Which provisioner made a volume. A volume without it is static."""
 
 SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
 DEFAULT_CLASS_ANNOTATIONS: Final = (

@@ -26,7 +26,9 @@ _CONTROLLER: Final = "/pvc-prebinder"
 _OF_PROVISIONERS: Final = (
     (re.compile(r"claim Selector is not supported"), Reason.SELECTOR_ON_DYNAMIC_CLASS),
     (
-        re.compile(r"getting handle for DataSource|snapshot \S+ (?:not bound|is not Ready)|must have a status of Bound"),
+        re.compile(
+            r"getting handle for DataSource|snapshot \S+ (?:not bound|is not Ready)|must have a status of Bound"
+        ),
         Reason.DATA_SOURCE_NOT_READY,
     ),
     (

@@ -153,7 +153,7 @@ class Facts:
         return {} if details is None else dict(details.labels)
 
     def has_static_volumes(self, storage_class: str) -> bool:
-        """Whether somebody creates volumes with this class name, which then needs no StorageClass. Raises Unread."""
+        """Whether static volumes have this class name, which then needs no StorageClass. Raises Unread."""
         self.need(Source.VOLUMES)
         return storage_class in self.look.static_classes or storage_class in self.idle_classes
 

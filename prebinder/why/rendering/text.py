@@ -55,8 +55,7 @@ def _mark(item: Item) -> tuple[str, str]:
 def _body(item: Item, width: int, *, wide: bool) -> Iterator[str]:
     yield from _wrapped(item.message, width)
     if len(item.causes) > 1 or wide:
-        name = item.causes[0].name.removeprefix(f"{item.namespace}/") if item.causes else ""
-        yield from _wrapped(" → ".join((name, *(_in_chain(link, item) for link in item.causes[1:]))), width)
+        yield from _wrapped(" → ".join(_in_chain(link, item) for link in item.causes), width)
     for evidence in item.evidence:
         wanted = f"; wanted {evidence.wanted}" if evidence.wanted else ""
         yield from _wrapped(f"{evidence.object}: {evidence.found}{wanted}", width)
@@ -91,6 +90,8 @@ def _read(item: Item, width: int) -> Iterator[str]:
 def _in_chain(link: Link, item: Item) -> str:
     name = link.name.removeprefix(f"{item.namespace}/") if item.namespace else link.name
     says = link.says
+    if link is item.causes[0] and link.kind != "PersistentVolume":
+        return name
     if link.kind == "PersistentVolume":
         return f"{name}, {says}" if says else name
     return f"{_IN_CHAIN.get(link.kind, link.kind.lower() + ' ')}{name}{f' ({says})' if says else ''}"

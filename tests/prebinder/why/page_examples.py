@@ -6,7 +6,7 @@ as long as one of them differs.
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from io import StringIO
 from pathlib import Path
@@ -89,7 +89,7 @@ class Example:
     without: tuple[Source, ...] = ()
 
     def text(self) -> str:
-        facts = facts_of(*self.documents, without=self.without)
+        facts = replace(facts_of(*self.documents, without=self.without), everywhere=True)
         file = StringIO()
         console = Console(file=file, width=PLAIN_WIDTH, highlight=False)
         print_report(report_on(facts, (parse_target(self.target),), NAMESPACE), console, NOW)
@@ -158,9 +158,9 @@ def _growing(condition: str) -> Document:
 
 
 def _unreachable_storage() -> Document:
-    condition = {"type": "StorageUnreachable", "status": "True", "reason": "Net", "message": "no route"}
+    condition = {"status": "StorageUnreachable", "reason": "Net"}
     made = csi_node("a1", DRIVER)
-    return {**made, "status": {"storageHealth": [{"name": DRIVER, "conditions": [condition]}]}}
+    return {**made, "status": {"storageHealth": [{"name": DRIVER, "healthConditions": [condition]}]}}
 
 
 EXAMPLES: Final[dict[Reason, Example | Refusal]] = {
@@ -176,9 +176,7 @@ EXAMPLES: Final[dict[Reason, Example | Refusal]] = {
         default_class("slow", provisioner=DRIVER, mode="Immediate"),
         *_INSTALLED,
     ),
-    Reason.ATTACH_CONFLICT: _about_pod(
-        placed("db-0", "data"), *BOUND, node("a1"), node("a2"), attachment("a2")
-    ),
+    Reason.ATTACH_CONFLICT: _about_pod(placed("db-0", "data"), *BOUND, node("a1"), node("a2"), attachment("a2")),
     Reason.ATTACH_FAILED: _about_pod(placed("db-0", "data"), *BOUND, node("a1"), _failed_attachment()),
     Reason.AVAILABLE: Example("pv/free", [volume("free")]),
     Reason.BACKEND_ERROR: _about_claim(
@@ -280,9 +278,7 @@ EXAMPLES: Final[dict[Reason, Example | Refusal]] = {
         *_INSTALLED,
         _provisioner_event("infeasible error. rpc error: code = InvalidArgument desc = no RWX"),
     ),
-    Reason.REQUESTED_VOLUME_MISMATCH: _about_claim(
-        claim(size="20Gi", spec={"volumeName": "pv-1"}), volume(), _STATIC
-    ),
+    Reason.REQUESTED_VOLUME_MISMATCH: _about_claim(claim(size="20Gi", spec={"volumeName": "pv-1"}), volume(), _STATIC),
     Reason.REQUESTED_VOLUME_MISSING: _about_claim(claim(spec={"volumeName": "pv-9"}), storage_class()),
     Reason.RESERVED_FOR_OTHER: _about_pod(
         gated("data"), claim(), volume(metadata={"annotations": _RESERVED}), storage_class(), node("a1")
@@ -309,11 +305,9 @@ EXAMPLES: Final[dict[Reason, Example | Refusal]] = {
     Reason.NO_VOLUME_FITS: _about_claim(claim(), volume(size="5Gi"), _STATIC),
     Reason.CLASS_NOT_FOUND: _about_claim(claim(storage_class="fsat"), storage_class()),
     Reason.TOO_MANY_CLAIMS: Refusal(Reason.TOO_MANY_CLAIMS),
-    Reason.TOPOLOGY_CONFLICT: _about_pod(
-        pod("db-0", "data"), *BOUND, node("a1", "a", cordoned=True), node("b1", "b")
-    ),
+    Reason.TOPOLOGY_CONFLICT: _about_pod(pod("db-0", "data"), *BOUND, node("a1", "a", cordoned=True), node("b1", "b")),
     Reason.TOPOLOGY_CONTRADICTED: Refusal(Reason.TOPOLOGY_CONTRADICTED),
-    Reason.UNHEALTHY: _about_volume(volume(), _unreachable_storage()),
+    Reason.UNHEALTHY: _about_volume(volume(zone="a"), node("a1", "a"), _unreachable_storage()),
     Reason.ATTACH_LIMIT_REACHED: _about_pod(
         pod("db-0", "data"),
         *BOUND,

@@ -38,7 +38,10 @@ def terminating(facts: Facts, claim: Claim) -> Finding | None:
     return Finding(
         Reason.CLAIM_DELETING,
         f"The claim has been terminating{since}, and {held}." if since else f"The claim is being deleted, and {held}.",
-        (claim_link(claim), *(pod_link(pod, pod.phase if pod.finished else f"on node {pod.node_name}") for pod in users[:1])),
+        (
+            claim_link(claim),
+            *(pod_link(pod, pod.phase if pod.finished else f"on node {pod.node_name}") for pod in users[:1]),
+        ),
         (Evidence(claim_object(claim, "metadata.finalizers"), "none", ", ".join(finalizers) or "none known"),),
         (step,),
     )

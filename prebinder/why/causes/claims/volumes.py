@@ -100,17 +100,18 @@ def requested_mismatch(facts: Facts, claim: Claim) -> Finding | None:
         (
             Step(
                 f"kubectl -n {claim.namespace} delete pvc {claim.name}",
-                f"delete the claim (it has no data yet) and create it {_to_match(volume, reason)}, or without volumeName",
+                f"delete the claim (it has no data yet) and create it {_remade(volume, reason)}, or without volumeName",
             ),
         ),
     )
 
 
-def _to_match(volume: Volume, reason: Reason | None) -> str:
+def _remade(volume: Volume, reason: Reason | None) -> str:
+    """Return how a claim has to be created for the volume that it requests."""
     if reason is not Reason.CLASS_MISMATCH:
         return "to match the volume"
-    # A claim without the field gets the default class.
-    return f"with storageClassName: {class_of(volume) or '""'}"
+    name = class_of(volume) or '""'  # Without the field it would get the default class.
+    return f"with storageClassName: {name}"
 
 
 def prebound_incomplete(facts: Facts, claim: Claim) -> Finding | None:

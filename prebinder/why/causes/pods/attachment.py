@@ -35,6 +35,8 @@ _OVER: Final = frozenset({"Pulling", "Pulled", "Failed", "BackOff", "Created", "
 
 def attach_conflict(facts: Facts, pod: Pod) -> Finding | None:
     """A volume for one node is still attached to another (Multi-Attach error, reconciler.go of attachdetach)."""
+    if _are_mounted(facts, pod):
+        return None
     snapshot = facts.need(Source.CLAIMS, Source.VOLUMES, Source.ATTACHMENTS)
     for claim, volume in _volumes_of(pod, snapshot):
         if not set(volume.access_modes) <= _ONE_NODE:
@@ -183,6 +185,8 @@ def volume_unhealthy(facts: Facts, pod: Pod) -> Finding | None:
 
 def attach_failed(facts: Facts, pod: Pod) -> Finding | None:
     """The driver cannot attach a volume to the pod's node: status.attachError of the VolumeAttachment."""
+    if _are_mounted(facts, pod):
+        return None
     snapshot = facts.need(Source.CLAIMS, Source.VOLUMES, Source.ATTACHMENTS)
     for claim, volume in _volumes_of(pod, snapshot):
         for attachment in snapshot.attachments.values():
@@ -238,6 +242,12 @@ def _user_elsewhere(facts: Facts, pod: Pod) -> Pod | None:
             if user is not None:
                 return user
     return None
+
+
+def _are_mounted(facts: Facts, pod: Pod) -> bool:
+    """Whether the kubelet reports something that comes after the mounts, and no failure since."""
+    reasons = (event.reason for event in facts.events_of("Pod", pod.key))
+    return next((reason in _OVER for reason in reasons if reason in _OVER or reason in _FAILED), False)
 
 
 def _failures(facts: Facts, pod: Pod) -> Iterator[EventRecord]:

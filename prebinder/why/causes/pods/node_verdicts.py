@@ -44,7 +44,7 @@ SET_BY_COMPONENTS: Final = re.compile(
     r"(?:[^/=:]+\.)?(?:kubernetes|k8s)\.io/|karpenter\.sh/|ToBeDeletedByClusterAutoscaler|"
     r"DeletionCandidateOfClusterAutoscaler|[^:=]*(?:agent-not-ready|agentNotReady|not-ready|startup)"
 )
-"""Keys of labels and taints that Kubernetes, a cloud, an autoscaler or a driver sets, and takes away when their cause is gone."""
+"""Keys of labels and taints that Kubernetes, a cloud, an autoscaler or a driver sets: a taint goes with its cause."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,9 @@ def way_out(verdicts: NodeVerdicts, place: str) -> Step:
         step = _select(verdicts)
         return Step(step.command, f"{step.note}; {note}".rstrip("; "))
     if not verdicts.every and verdicts.only_on is not None:
-        return Step("kubectl get nodes", "a DaemonSet deletes such a pod itself; create any other without that affinity")
+        return Step(
+            "kubectl get nodes", "a DaemonSet deletes such a pod itself; create any other without that affinity"
+        )
     if near:
         nearest = min(near, key=_distance)
         look_for = _look_for(nearest, may_add=verdicts.only_on is None)

@@ -1,4 +1,4 @@
-"""Dumps of clusters as they are run: cloud disks, local disks, Longhorn, Rook, NFS. What an experienced person answers."""
+"""Dumps of clusters as people run them: cloud disks, local disks, Longhorn, Rook, NFS."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -185,7 +185,10 @@ DUMPS = {
             volume("pv-1", "gp3", claim="data"),
             GP3,
             *NODES,
-            {**node("z9", "us-east-1d"), "spec": {"taints": [{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}]}},
+            {
+                **node("z9", "us-east-1d"),
+                "spec": {"taints": [{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}]},
+            },
         ],
         "kubectl describe node z9",
     ),
@@ -353,7 +356,13 @@ DUMPS = {
     ),
     "the claim was created again, and its volume keeps the old data": Dump(
         "PVStillClaimed",
-        [pod("db-0", "data"), claim(), volume(claim="data", claim_uid="old", phase="Released"), storage_class(), *NODES],
+        [
+            pod("db-0", "data"),
+            claim(),
+            volume(claim="data", claim_uid="old", phase="Released"),
+            storage_class(),
+            *NODES,
+        ],
         "an earlier claim of the same name",
     ),
     # The life of a claim.
@@ -367,7 +376,9 @@ DUMPS = {
         "ClaimTerminating",
         [
             pod("db-0", "data"),
-            claim(volume="pv-1", metadata={"deletionTimestamp": at(HOUR), "finalizers": ["kubernetes.io/pvc-protection"]}),
+            claim(
+                volume="pv-1", metadata={"deletionTimestamp": at(HOUR), "finalizers": ["kubernetes.io/pvc-protection"]}
+            ),
             volume(claim="data"),
             storage_class(),
             ended("Succeeded"),
@@ -430,7 +441,10 @@ DUMPS = {
     # On a node.
     "the pod's node is not ready": Dump(
         "NoNodeFits",
-        [*ON_A1[:4], {**node("a1"), "spec": {"taints": [{"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}]}}],
+        [
+            *ON_A1[:4],
+            {**node("a1"), "spec": {"taints": [{"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}]}},
+        ],
         "assigned to node a1, which is not ready",
     ),
     "an image cannot be pulled": Dump(

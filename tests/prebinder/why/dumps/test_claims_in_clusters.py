@@ -1,89 +1,45 @@
-"""Dumps of clusters as people run them: cloud disks, local disks, Longhorn, Rook, NFS."""
+"""Dumps of clusters as people run them: which answer an experienced person gives about a claim."""
 
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from kube.objects.model import BIND_COMPLETED, PROVISIONED_BY, SELECTED_NODE
-from tests.builders import ZONE
+from kube.objects.model import BIND_COMPLETED, PROVISIONED_BY
 from tests.prebinder.why.documents import (
     SCHEDULED,
-    Document,
     at,
     claim,
     csi_node,
     default_class,
     driver,
-    event,
     lease,
     node,
     pod,
     storage_class,
     volume,
 )
+from tests.prebinder.why.dumps.clusters import (
+    EBS,
+    GP3,
+    HOUR,
+    NAMES,
+    NODES,
+    NOTHING_ELSE,
+    RBD,
+    WITH_EBS,
+    at_once,
+    ended,
+    local,
+    of_claim,
+)
 from tests.prebinder.why.dumps.dump import (
     OF_SET,
     Dump,
-    attachment,
     check,
     placed,
-    reached_by,
     refused,
-    tainted,
 )
-
-EBS = "ebs.csi.aws.com"
-RBD = "rook-ceph.rbd.csi.ceph.com"
-NAMES = ("ip-10-0-1-7", "ip-10-0-2-9", "ip-10-0-3-4")
-ZONES = ("us-east-1a", "us-east-1b", "us-east-1c")
-NODES = [*(node(name, zone) for name, zone in zip(NAMES, ZONES, strict=True)), SCHEDULED]
-WITH_EBS = [*NODES, driver(EBS), *(csi_node(name, EBS) for name in NAMES)]
-GP3 = storage_class("gp3", EBS)
-IN_1A = [claim(storage_class="gp3", volume="pv-1"), volume("pv-1", "gp3", claim="data", zone="us-east-1a"), GP3]
-ON_A1 = [placed("db-0", "data"), claim(volume="pv-1"), volume(claim="data"), storage_class(), node("a1"), SCHEDULED]
-NOTHING_ELSE = event("Pod", "another", "Scheduled", "assigned", type="Normal")
-HOUR = timedelta(hours=1)
-
-
-def at_once(name: str, provisioner: str) -> Document:
-    return storage_class(name, provisioner, "Immediate")
-
-
-def of_daemon_set(host: str, *claims: str, **how: Any) -> Document:
-    """A pod as the DaemonSet controller makes it: for one node, by name."""
-    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [host]}]}
-    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
-    owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "logs", "uid": "uid-logs", "controller": True}
-    spec = {"affinity": {"nodeAffinity": required}}
-    return pod("logs-x", *claims, spec=spec, metadata={"ownerReferences": [owner]}, **how)
-
-
-def local(name: str, host: str, **how: Any) -> Document:
-    """A volume of the local static provisioner."""
-    made = volume(name, "local-storage", **how)
-    del made["spec"]["csi"]
-    made["spec"] |= {"local": {"path": f"/mnt/{name}"}, **reached_by("kubernetes.io/hostname", host)}
-    return made
-
-
-def of_claim(reason: str, note: str, reporter: str) -> Document:
-    return event("PersistentVolumeClaim", "data", reason, note, reporter=reporter)
-
-
-def ended(phase: str) -> Document:
-    return pod("job-1", "data", node="a1", status={"phase": phase})
-
-
-def down(name: str, key: str) -> Document:
-    return {**node(name, "b"), "spec": {"taints": [{"key": key, "effect": "NoExecute"}]}}
-
-
-def selecting(key: str, value: str) -> Document:
-    return pod("db-0", "data", spec={"nodeSelector": {key: value}})
-
 
 DUMPS = {
     # A class that is only a name.
@@ -142,113 +98,6 @@ DUMPS = {
         "PreboundIncomplete",
         [claim(storage_class="manual"), volume("pv-1", "manual"), *NODES, lease("kube-controller-manager", HOUR)],
         "its Lease was last renewed",
-    ),
-    # DaemonSets and pods for one node.
-    "the node of a DaemonSet's pod is full": Dump(
-        "NoNodeFits", [of_daemon_set(NAMES[1], cpu="9"), *NODES], f"describe node {NAMES[1]}", "add a node"
-    ),
-    "the node of a DaemonSet's pod has no access to the volume": Dump(
-        "TopologyConflict",
-        [of_daemon_set(NAMES[1], "data"), *IN_1A, *NODES],
-        "kubectl -n web get daemonset logs",
-        "label a node",
-    ),
-    "the node of a DaemonSet's pod is gone": Dump(
-        "NoNodeFits", [of_daemon_set("gone"), *NODES], "on node gone only, which does not exist", "label a node"
-    ),
-    "the node of a DaemonSet's pod is under pressure": Dump(
-        "NoNodeFits",
-        [of_daemon_set("t1"), tainted("t1", "node.kubernetes.io/disk-pressure"), *NODES],
-        "find out what has tainted it",
-        "kubectl taint",
-    ),
-    "a pod is for a node that is gone": Dump(
-        "NoNodeFits",
-        [selecting("kubernetes.io/hostname", "gone"), *IN_1A, *NODES],
-        "kubernetes.io/hostname=gone",
-        "label a node",
-    ),
-    "a pod is for a node in another zone": Dump(
-        "TopologyConflict",
-        [selecting("kubernetes.io/hostname", NAMES[1]), *IN_1A, *NODES],
-        "create it with others",
-        "label a node",
-    ),
-    "a pod is for nodes with a label of the user's": Dump(
-        "NoNodeFits", [selecting("disk", "ssd"), *IN_1A, *NODES], "kubectl get nodes -L disk"
-    ),
-    "the only node that the pod selects is not ready": Dump(
-        "NoNodeFits",
-        [
-            selecting(ZONE, "us-east-1d"),
-            claim(storage_class="gp3", volume="pv-1"),
-            volume("pv-1", "gp3", claim="data"),
-            GP3,
-            *NODES,
-            {
-                **node("z9", "us-east-1d"),
-                "spec": {"taints": [{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}]},
-            },
-        ],
-        "kubectl describe node z9",
-    ),
-    "the class makes volumes where the pod may not run": Dump(
-        "AllowedTopologiesExcludeNodes",
-        [
-            selecting(ZONE, "us-east-1b"),
-            claim(storage_class="gp3"),
-            {**GP3, "allowedTopologies": [{"matchLabelExpressions": [{"key": ZONE, "values": ["us-east-1a"]}]}]},
-            *WITH_EBS,
-        ],
-        "nodeSelector or affinity excludes these nodes",
-        "make room",
-    ),
-    # Cloud disks.
-    "EKS without its CSI driver": Dump(
-        "ProvisionerMissing",
-        [
-            pod("db-0", "data"),
-            claim(storage_class="gp2"),
-            storage_class("gp2", "kubernetes.io/aws-ebs"),
-            *NODES,
-            csi_node(NAMES[0]),
-        ],
-        "grep -i ebs",
-    ),
-    "the cloud forbids the driver to create disks": Dump(
-        "BackendError",
-        [
-            pod("db-0", "data"),
-            claim(storage_class="gp3", metadata={"annotations": {SELECTED_NODE: NAMES[0]}}),
-            GP3,
-            *WITH_EBS,
-            of_claim("ProvisioningFailed", "rpc error: code = Internal desc = UnauthorizedOperation", f"{EBS}_x"),
-        ],
-        "UnauthorizedOperation",
-    ),
-    "the disk's zone is full": Dump(
-        "TopologyConflict",
-        [pod("db-0", "data", cpu="3"), pod("big", cpu="3", node=NAMES[0]), *IN_1A, *WITH_EBS],
-        "nodes in us-east-1b, us-east-1c cannot help",
-    ),
-    "the disk's zone is cordoned, and tainted by hand": Dump(
-        "TopologyConflict",
-        [
-            pod("db-0", "data"),
-            *IN_1A,
-            {
-                **node(NAMES[0], "us-east-1a"),
-                "spec": {
-                    "unschedulable": True,
-                    "taints": [
-                        {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"},
-                        {"key": "dedicated", "value": "x", "effect": "NoSchedule"},
-                    ],
-                },
-            },
-            *NODES[1:],
-        ],
-        "1 cordoned",
     ),
     # Drivers that are not called by CSI, or report without a gRPC code.
     "the secret of the class is missing": Dump(
@@ -438,71 +287,9 @@ DUMPS = {
         ],
         EBS,
     ),
-    # On a node.
-    "the pod's node is not ready": Dump(
-        "NoNodeFits",
-        [
-            *ON_A1[:4],
-            {**node("a1"), "spec": {"taints": [{"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}]}},
-        ],
-        "assigned to node a1, which is not ready",
-    ),
-    "an image cannot be pulled": Dump(
-        "Scheduled",
-        [*ON_A1, event("Pod", "db-0", "Failed", 'Failed to pull image "x"', reporter="kubelet")],
-        "Failed to pull image",
-    ),
-    "a ConfigMap is missing": Dump(
-        "MountFailed",
-        [*ON_A1, event("Pod", "db-0", "FailedMount", 'configmap "web" not found', reporter="kubelet")],
-        "configmap",
-    ),
-    "the node that had the volume was deleted": Dump(
-        "AttachConflict", [*ON_A1, attachment("gone")], "kubectl describe volumeattachment csi-gone", "get pods -A"
-    ),
-    "the node that has the volume is switched off": Dump(
-        "AttachConflict",
-        [*ON_A1, down("b1", "node.kubernetes.io/unreachable"), attachment("b1")],
-        "out-of-service",
-    ),
-    "the node that has the volume waits for its CSI driver, and is up": Dump(
-        "AttachConflict",
-        [*ON_A1, down("b1", f"{EBS}/agent-not-ready"), attachment("b1")],
-        "six minutes",
-        "out-of-service",
-    ),
 }
 
 
 @pytest.mark.parametrize("dump", DUMPS.values(), ids=DUMPS)
 def test_the_answer(dump: Dump, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     check(dump, tmp_path, capsys)
-
-
-VOLUMES = {
-    "the PV controller has not seen it": Dump(
-        "Progressing", [volume(phase="Pending"), *NODES, lease("kube-controller-manager", HOUR)], "last renewed", "free"
-    ),
-    "a deleted one that no claim uses": Dump(
-        "VolumeTerminating",
-        [volume(claim="old", phase="Released", metadata={"deletionTimestamp": at(HOUR)}), *NODES],
-        "until its finalizers are removed",
-    ),
-    "its driver cannot delete it": Dump(
-        "VolumeReleased",
-        [
-            volume(claim="old", phase="Released", spec={"persistentVolumeReclaimPolicy": "Delete"}),
-            {
-                **event("PersistentVolume", "pv-1", "VolumeFailedDelete", "it has snapshots", reporter=EBS),
-                "involvedObject": {"kind": "PersistentVolume", "name": "pv-1"},
-            },
-            *NODES,
-        ],
-        "it has snapshots",
-    ),
-}
-
-
-@pytest.mark.parametrize("dump", VOLUMES.values(), ids=VOLUMES)
-def test_the_answer_about_a_volume(dump: Dump, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    check(replace(dump, target="pv/pv-1"), tmp_path, capsys)

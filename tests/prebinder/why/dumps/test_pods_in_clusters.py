@@ -1,0 +1,217 @@
+"""Dumps of clusters as people run them: which answer an experienced person gives about a pod, or a volume."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kube.objects.model import SELECTED_NODE
+from tests.builders import ZONE
+from tests.prebinder.why.documents import (
+    at,
+    claim,
+    csi_node,
+    event,
+    lease,
+    node,
+    pod,
+    storage_class,
+    volume,
+)
+from tests.prebinder.why.dumps.clusters import (
+    EBS,
+    GP3,
+    HOUR,
+    IN_1A,
+    NAMES,
+    NODES,
+    ON_A1,
+    WITH_EBS,
+    down,
+    of_claim,
+    of_daemon_set,
+    selecting,
+)
+from tests.prebinder.why.dumps.dump import (
+    Dump,
+    attachment,
+    check,
+    tainted,
+)
+
+DUMPS = {
+    # DaemonSets and pods for one node.
+    "the node of a DaemonSet's pod is full": Dump(
+        "NoNodeFits", [of_daemon_set(NAMES[1], cpu="9"), *NODES], f"describe node {NAMES[1]}", "add a node"
+    ),
+    "the node of a DaemonSet's pod has no access to the volume": Dump(
+        "TopologyConflict",
+        [of_daemon_set(NAMES[1], "data"), *IN_1A, *NODES],
+        "kubectl -n web get daemonset logs",
+        "label a node",
+    ),
+    "the node of a DaemonSet's pod is gone": Dump(
+        "NoNodeFits", [of_daemon_set("gone"), *NODES], "on node gone only, which does not exist", "label a node"
+    ),
+    "the node of a DaemonSet's pod is under pressure": Dump(
+        "NoNodeFits",
+        [of_daemon_set("t1"), tainted("t1", "node.kubernetes.io/disk-pressure"), *NODES],
+        "find out what has tainted it",
+        "kubectl taint",
+    ),
+    "a pod is for a node that is gone": Dump(
+        "NoNodeFits",
+        [selecting("kubernetes.io/hostname", "gone"), *IN_1A, *NODES],
+        "kubernetes.io/hostname=gone",
+        "label a node",
+    ),
+    "a pod is for a node in another zone": Dump(
+        "TopologyConflict",
+        [selecting("kubernetes.io/hostname", NAMES[1]), *IN_1A, *NODES],
+        "create it with others",
+        "label a node",
+    ),
+    "a pod is for nodes with a label of the user's": Dump(
+        "NoNodeFits", [selecting("disk", "ssd"), *IN_1A, *NODES], "kubectl get nodes -L disk"
+    ),
+    "the only node that the pod selects is not ready": Dump(
+        "NoNodeFits",
+        [
+            selecting(ZONE, "us-east-1d"),
+            claim(storage_class="gp3", volume="pv-1"),
+            volume("pv-1", "gp3", claim="data"),
+            GP3,
+            *NODES,
+            {
+                **node("z9", "us-east-1d"),
+                "spec": {"taints": [{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}]},
+            },
+        ],
+        "kubectl describe node z9",
+    ),
+    "the class makes volumes where the pod may not run": Dump(
+        "AllowedTopologiesExcludeNodes",
+        [
+            selecting(ZONE, "us-east-1b"),
+            claim(storage_class="gp3"),
+            {**GP3, "allowedTopologies": [{"matchLabelExpressions": [{"key": ZONE, "values": ["us-east-1a"]}]}]},
+            *WITH_EBS,
+        ],
+        "nodeSelector or affinity excludes these nodes",
+        "make room",
+    ),
+    # Cloud disks.
+    "EKS without its CSI driver": Dump(
+        "ProvisionerMissing",
+        [
+            pod("db-0", "data"),
+            claim(storage_class="gp2"),
+            storage_class("gp2", "kubernetes.io/aws-ebs"),
+            *NODES,
+            csi_node(NAMES[0]),
+        ],
+        "grep -i ebs",
+    ),
+    "the cloud forbids the driver to create disks": Dump(
+        "BackendError",
+        [
+            pod("db-0", "data"),
+            claim(storage_class="gp3", metadata={"annotations": {SELECTED_NODE: NAMES[0]}}),
+            GP3,
+            *WITH_EBS,
+            of_claim("ProvisioningFailed", "rpc error: code = Internal desc = UnauthorizedOperation", f"{EBS}_x"),
+        ],
+        "UnauthorizedOperation",
+    ),
+    "the disk's zone is full": Dump(
+        "TopologyConflict",
+        [pod("db-0", "data", cpu="3"), pod("big", cpu="3", node=NAMES[0]), *IN_1A, *WITH_EBS],
+        "nodes in us-east-1b, us-east-1c cannot help",
+    ),
+    "the disk's zone is cordoned, and tainted by hand": Dump(
+        "TopologyConflict",
+        [
+            pod("db-0", "data"),
+            *IN_1A,
+            {
+                **node(NAMES[0], "us-east-1a"),
+                "spec": {
+                    "unschedulable": True,
+                    "taints": [
+                        {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"},
+                        {"key": "dedicated", "value": "x", "effect": "NoSchedule"},
+                    ],
+                },
+            },
+            *NODES[1:],
+        ],
+        "1 cordoned",
+    ),
+    # On a node.
+    "the pod's node is not ready": Dump(
+        "NoNodeFits",
+        [
+            *ON_A1[:4],
+            {**node("a1"), "spec": {"taints": [{"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}]}},
+        ],
+        "assigned to node a1, which is not ready",
+    ),
+    "an image cannot be pulled": Dump(
+        "Scheduled",
+        [*ON_A1, event("Pod", "db-0", "Failed", 'Failed to pull image "x"', reporter="kubelet")],
+        "Failed to pull image",
+    ),
+    "a ConfigMap is missing": Dump(
+        "MountFailed",
+        [*ON_A1, event("Pod", "db-0", "FailedMount", 'configmap "web" not found', reporter="kubelet")],
+        "configmap",
+    ),
+    "the node that had the volume was deleted": Dump(
+        "AttachConflict", [*ON_A1, attachment("gone")], "kubectl describe volumeattachment csi-gone", "get pods -A"
+    ),
+    "the node that has the volume is switched off": Dump(
+        "AttachConflict",
+        [*ON_A1, down("b1", "node.kubernetes.io/unreachable"), attachment("b1")],
+        "out-of-service",
+    ),
+    "the node that has the volume waits for its CSI driver, and is up": Dump(
+        "AttachConflict",
+        [*ON_A1, down("b1", f"{EBS}/agent-not-ready"), attachment("b1")],
+        "six minutes",
+        "out-of-service",
+    ),
+}
+
+
+@pytest.mark.parametrize("dump", DUMPS.values(), ids=DUMPS)
+def test_the_answer(dump: Dump, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    check(dump, tmp_path, capsys)
+
+
+VOLUMES = {
+    "the PV controller has not seen it": Dump(
+        "Progressing", [volume(phase="Pending"), *NODES, lease("kube-controller-manager", HOUR)], "last renewed", "free"
+    ),
+    "a deleted one that no claim uses": Dump(
+        "VolumeTerminating",
+        [volume(claim="old", phase="Released", metadata={"deletionTimestamp": at(HOUR)}), *NODES],
+        "until its finalizers are removed",
+    ),
+    "its driver cannot delete it": Dump(
+        "VolumeReleased",
+        [
+            volume(claim="old", phase="Released", spec={"persistentVolumeReclaimPolicy": "Delete"}),
+            {
+                **event("PersistentVolume", "pv-1", "VolumeFailedDelete", "it has snapshots", reporter=EBS),
+                "involvedObject": {"kind": "PersistentVolume", "name": "pv-1"},
+            },
+            *NODES,
+        ],
+        "it has snapshots",
+    ),
+}
+
+
+@pytest.mark.parametrize("dump", VOLUMES.values(), ids=VOLUMES)
+def test_the_answer_about_a_volume(dump: Dump, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    check(replace(dump, target="pv/pv-1"), tmp_path, capsys)

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tomllib
 from collections import Counter, defaultdict, deque
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import is_dataclass
 from enum import Enum
 from pathlib import Path
@@ -44,6 +44,11 @@ def modules(*packages: str) -> list[Path]:
 
 def name_of(path: object) -> str:
     return str(path.relative_to(ROOT)) if isinstance(path, Path) else str(path)
+
+
+def offences(rule: Callable[[Path], Iterable[str]], paths: Iterable[Path]) -> list[str]:
+    """Return what a rule objects to, each with its file. A test for each of a thousand files would take minutes."""
+    return [f"{name_of(path)}: {offence}" for path in paths for offence in rule(path)]
 
 
 def test_packages_import_one_way_and_rules_are_pure() -> None:
@@ -131,35 +136,40 @@ def test_what_counts_as_a_global_that_can_change(source: str, refused: bool) -> 
     assert bool([*globals_that_can_change(module, ast.parse(source).body)]) == refused
 
 
-@pytest.mark.parametrize("module", pure_modules(), ids=name_of)
-def test_a_pure_module_remembers_nothing(module: Path) -> None:
-    """What is remembered lives in an object that somebody owns and hands on; tables are declared read-only."""
+def what_is_remembered(module: Path) -> Iterator[str]:
     parsed = ast.parse(module.read_text())
     name = ".".join(module.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
-    assert [*globals_that_can_change(importlib.import_module(name), parsed.body)] == []
-    assert [*unbounded_caches(parsed.body)] == []
-    assert [ast.unparse(node) for node in ast.walk(parsed) if isinstance(node, ast.Global)] == []
+    yield from globals_that_can_change(importlib.import_module(name), parsed.body)
+    yield from unbounded_caches(parsed.body)
+    yield from (ast.unparse(node) for node in ast.walk(parsed) if isinstance(node, ast.Global))
 
 
-@pytest.mark.parametrize("module", modules(*PRODUCT, "tests", "bench", "soak"), ids=name_of)
-def test_modules_are_short(module: Path) -> None:
-    assert len(module.read_text().splitlines()) <= LONGEST_MODULE
+def test_a_pure_module_remembers_nothing() -> None:
+    """What is remembered lives in an object that somebody owns and hands on; tables are declared read-only."""
+    pure = pure_modules()
+    assert pure
+    assert offences(what_is_remembered, pure) == []
 
 
-def long_functions(module: Path, most: int) -> Iterator[str]:
+def test_modules_are_short() -> None:
+    sizes = {name_of(path): len(path.read_text().splitlines()) for path in modules(*PRODUCT, "tests", "bench", "soak")}
+    assert {name: lines for name, lines in sizes.items() if lines > LONGEST_MODULE} == {}
+
+
+def long_functions(module: Path) -> Iterator[str]:
     """Yield the functions whose statements, without the signature and the docstring, take too many lines."""
+    most = LONGEST_STORY if ROOT / "tests" in module.parents else LONGEST_FUNCTION
     for node in ast.walk(ast.parse(module.read_text())):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             first, *others = node.body
             start = others[0] if others and ast.get_docstring(node, clean=False) is not None else first
             if (node.end_lineno or 0) - start.lineno >= most:
-                yield f"{name_of(module)}: {node.name}"
+                yield node.name
 
 
-@pytest.mark.parametrize("module", modules(*PRODUCT, "bench", "soak", "tests"), ids=name_of)
-def test_functions_are_short(module: Path) -> None:
-    most = LONGEST_STORY if ROOT / "tests" in module.parents else LONGEST_FUNCTION
-    assert [function for function in long_functions(module, most) if function != COMPOSITION] == []
+def test_functions_are_short() -> None:
+    too_long = offences(long_functions, modules(*PRODUCT, "bench", "soak", "tests"))
+    assert [function for function in too_long if function != COMPOSITION] == []
 
 
 def test_rooms_are_small() -> None:
@@ -169,31 +179,34 @@ def test_rooms_are_small() -> None:
     assert {room: size for room, size in sizes.items() if size > LARGEST_ROOM} == {}
 
 
-@pytest.mark.parametrize("module", modules("tests/scenarios"), ids=name_of)
-def test_what_stories_share_is_no_test_module(module: Path) -> None:
-    imports = [node for node in ast.walk(ast.parse(module.read_text())) if isinstance(node, ast.ImportFrom)]
-    assert [node.module for node in imports if re.match(r"tests\.scenarios\..*\btest_", node.module or "")] == []
+def imported_stories(module: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(module.read_text())):
+        if isinstance(node, ast.ImportFrom) and re.match(r"tests\.scenarios\..*\btest_", node.module or ""):
+            yield node.module or ""
 
 
-@pytest.mark.parametrize("module", modules(*PRODUCT, "soak"), ids=name_of)
-def test_modules_say_what_they_are(module: Path) -> None:
-    assert ast.get_docstring(ast.parse(module.read_text()))
+def test_what_stories_share_is_no_test_module() -> None:
+    assert offences(imported_stories, modules("tests/scenarios")) == []
 
 
-@pytest.mark.parametrize(
-    "package",
-    [module for module in modules(*PRODUCT, "bench", "soak", "tests/scenarios") if module.name == "__init__.py"],
-    ids=name_of,
-)
-def test_a_package_has_a_charter_that_ends_with_what_it_never_holds(package: Path) -> None:
-    charter = ast.get_docstring(ast.parse(package.read_text())) or ""
-    sentences = re.split(r"(?<=[.])\s+", charter.strip())
-    assert sentences[-1].startswith("Never")
+def docstring_of(module: Path) -> str:
+    return ast.get_docstring(ast.parse(module.read_text())) or ""
 
 
-@pytest.mark.parametrize("module", modules(*PRODUCT), ids=name_of)
-def test_no_module_is_a_drawer(module: Path) -> None:
-    assert module.stem not in DRAWERS
+def test_modules_say_what_they_are() -> None:
+    assert [name_of(module) for module in modules(*PRODUCT, "soak") if not docstring_of(module)] == []
+
+
+def test_a_package_has_a_charter_that_ends_with_what_it_never_holds() -> None:
+    every = modules(*PRODUCT, "bench", "soak", "tests/scenarios")
+    charters = {name_of(path): docstring_of(path) for path in every if path.name == "__init__.py"}
+    last = {name: re.split(r"(?<=[.])\s+", charter.strip())[-1] for name, charter in charters.items()}
+    assert last
+    assert {name: sentence for name, sentence in last.items() if not sentence.startswith("Never")} == {}
+
+
+def test_no_module_is_a_drawer() -> None:
+    assert [name_of(module) for module in modules(*PRODUCT) if module.stem in DRAWERS] == []
 
 
 @pytest.mark.parametrize("package", PRODUCT)

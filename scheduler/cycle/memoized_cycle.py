@@ -6,20 +6,21 @@ template comes.
 """
 
 from bisect import bisect_left
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import compress
+from itertools import chain, compress, islice
 from operator import add, is_, is_not
 from typing import Final
 
 from kube.objects.model import Pod
 from scheduler.cycle.choice_memory import ChoiceMemory, kind_of
 from scheduler.cycle.cycle import Judgement, Unschedulable, first_passing, judge, mask_of, nodes_wanted, passing, placed
+from scheduler.cycle.promising_nodes import PromisingNodes
 from scheduler.framework.plugin import Filter, NodeRule, ScheduleResult, Score, ScoreAlone, ScoreChoice
 from scheduler.framework.profile import Profile
 from scheduler.state.cluster import ClusterView
 from scheduler.state.node_info import NodeInfo, differs_by_news
-from scheduler.volumes.volumes import PodInfo
+from scheduler.volumes.volumes import PodInfo, pod_info
 
 MOST_TEMPLATES: Final = 4096
 """Templates cached at once for a profile; beyond that the least recently used ones are dropped."""
@@ -35,10 +36,16 @@ MOST_PROFILES: Final = 16
 MOST_RENEWED: Final = 128
 """Changed nodes that are evaluated again at every decision; of more than these, only as many as are needed."""
 
+PROMISING: Final = 32
+"""Of more changed nodes, how many that fit the pod are evaluated where the most promising ones come first."""
+
 _AS_DIGITS: Final = bytes.maketrans(b"\x00\x01", b"01")
 
 _DOES_NOT_FIT: Final = -(1 << 60)
 """Less than any sum of scores, whatever is added."""
+
+_NO_REQUESTS: Final = Pod("", "", "", 0)
+"""Its scores are what a node promises."""
 
 _Weighted = tuple[Score, int]
 
@@ -48,11 +55,21 @@ class _Template:
     """Each node's state when it was last evaluated, and the total of its cached scores.
 
     `turn` is the number after the node that the template's last pod got: among equal nodes it is the next one's turn.
+    `fresh` until the first node is evaluated.
     """
 
     states: list[NodeInfo | None]
     totals: list[int]
     turn: int
+    fresh: bool = True
+
+    def changed(self, nodes: Sequence[NodeInfo]) -> Sequence[NodeInfo]:
+        """Return the nodes that have changed since they were evaluated."""
+        return nodes if self.fresh else list(compress(nodes, map(is_not, nodes, self.states)))
+
+    def current(self, nodes: Sequence[NodeInfo]) -> int:
+        """Return the others, as bits."""
+        return 0 if self.fresh else _bits_of(map(is_, nodes, self.states))
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +84,11 @@ class _Parts:
     of_choice: Sequence[tuple[Filter, NodeRule]]
     rest: Sequence[NodeRule]
     speaking: Sequence[_Weighted]
+
+    @property
+    def cached_only(self) -> bool:
+        """Whether results per node are all that matters, so that the best nodes are those of the highest totals."""
+        return self.kind is None and not self.rest and not self.speaking
 
 
 class Decider:
@@ -89,13 +111,15 @@ class ProfileDecider:
 
     Where all results can be cached, all nodes are evaluated, whatever `percentage_of_nodes_to_score`: as `decide` does
     with 100 percent. If more than MOST_RENEWED nodes have changed since the template's last pod, as between two pods of
-    many templates in turn, or if the template is new, they are evaluated until as many are feasible as the percentage
-    asks for; the others are left to later pods. Otherwise the search begins after the last feasible node of the
-    previous one, as `decide` with that `start`, and ends with the first best. Where all nodes are evaluated, the node
-    chosen among those with equal scores is the next one after that of the template's last pod; the first pod of a
-    template continues after the last pod of any template. kube-scheduler chooses at random (selectHost). So pods of a
-    template are spread over nodes that stay equal with a difference of at most one, unless a score prefers fuller
-    nodes.
+    many templates in turn, or if the template is new, only some of these are evaluated, and the others are left to
+    later pods: with a percentage of 0 the most promising ones, until PROMISING are feasible; otherwise, and where nodes
+    are compared by more than cached results, as many as the percentage asks for.
+
+    Where not all results can be cached, the search begins after the last feasible node of the previous one, as `decide`
+    with that `start`, and ends with the first best. Where all nodes are evaluated, the node chosen among those with
+    equal scores is the next one after that of the template's last pod; the first pod of a template continues after the
+    last pod of any template. kube-scheduler chooses at random (selectHost). So pods of a template are spread over nodes
+    that stay equal with a difference of at most one, unless a score prefers fuller nodes.
     """
 
     def __init__(self) -> None:
@@ -107,6 +131,7 @@ class ProfileDecider:
         self._together: list[_Weighted] = []
         self._templates: dict[Hashable, _Template] = {}
         self._choices = ChoiceMemory()
+        self._promising = PromisingNodes()
 
     def decide(self, pod: Pod, view: ClusterView, profile: Profile) -> ScheduleResult | Unschedulable:
         """Return where the pod is placed, or why nowhere."""
@@ -117,11 +142,11 @@ class ProfileDecider:
             return Unschedulable(judgement, view)
         parts = self._parted(judgement, view)
         template = self._template_of(parts, judgement.info, view)
-        allowed = self._renew(template, parts, judgement, view, self._wanted(len(view.nodes)))
+        allowed = self._renew(template, parts, judgement, view)
         node = self._chosen(parts, template, judgement, view, allowed)
         if node is None and allowed != judgement.among:
-            allowed = self._renew(template, parts, judgement, view, len(view.nodes))
-            node = self._chosen(parts, template, judgement, view, allowed)
+            self._evaluate(template, template.changed(view.nodes), parts, judgement, view)
+            node = self._chosen(parts, template, judgement, view, judgement.among)
         if node is None:
             return Unschedulable(judgement, view)
         self._turn = template.turn = node.number + 1
@@ -145,6 +170,7 @@ class ProfileDecider:
         self._together = [score for score in weighted if not isinstance(score[0], ScoreAlone | ScoreChoice)]
         self._templates.clear()
         self._choices.forget()
+        self._promising = PromisingNodes()
 
     def _parted(self, judgement: Judgement, view: ClusterView) -> _Parts:
         info = judgement.info
@@ -193,30 +219,51 @@ class ProfileDecider:
         self._templates[question] = template
         return template
 
-    def _renew(self, template: _Template, parts: _Parts, judgement: Judgement, view: ClusterView, wanted: int) -> int:
-        """Evaluate nodes that have changed until so many are feasible, MOST_RENEWED of them in any case.
+    def _renew(self, template: _Template, parts: _Parts, judgement: Judgement, view: ClusterView) -> int:
+        """Evaluate the nodes that have changed; if more than MOST_RENEWED have, until enough are feasible.
 
         Return the nodes that the pod is allowed on and whose results are current, as bits.
         """
-        states, totals = template.states, template.totals
-        changed = list(compress(view.nodes, map(is_not, view.nodes, states)))
+        nodes, among = view.nodes, judgement.among
+        changed = template.changed(nodes)
         if len(changed) <= MOST_RENEWED:
             if changed:
                 self._evaluate(template, changed, parts, judgement, view)
-            return judgement.among
-        known = mask_of(judgement.among & _bits_of(map(is_, view.nodes, states)))
-        wanted -= sum(map((-1).__lt__, compress(totals, known)))
-        first = bisect_left(changed, template.turn, key=lambda state: state.number)
-        left = [*changed[first:], *changed[:first]]
-        if judgement.among != view.index.everything:
-            left.sort(key=lambda state: not judgement.among >> state.number & 1)
-        while left:
-            most = max(wanted, MOST_RENEWED)
-            wanted -= self._evaluate(template, left[:most], parts, judgement, view)
-            left = left[most:]
+            return among
+        current = template.current(nodes)
+        if parts.cached_only and not self._percentage:
+            wanted, least, left = PROMISING, PROMISING, self._most_promising(template, among, view)
+        else:
+            fitting = sum(map((-1).__lt__, compress(template.totals, mask_of(among & current))))
+            wanted, least, left = self._wanted(len(nodes)) - fitting, MOST_RENEWED, _in_turn(template, changed, among)
+        while evaluated := list(islice(left, max(wanted, least))):
+            wanted -= self._evaluate(template, evaluated, parts, judgement, view)
+            for state in evaluated:
+                current |= 1 << state.number
             if wanted <= 0:
                 break
-        return judgement.among & _bits_of(map(is_, view.nodes, states)) if left else judgement.among
+        return among & current
+
+    def _most_promising(self, template: _Template, among: int, view: ClusterView) -> Iterator[NodeInfo]:
+        """Yield the nodes that the pod is allowed on and that have changed, the most promising first."""
+        nodes, states = view.nodes, template.states
+        if among.bit_count() <= MOST_RENEWED:
+            return (state for state in compress(nodes, mask_of(among)) if states[state.number] is not state)
+        self._promising.update(nodes, lambda changed: self._promises(changed, view))
+        return (
+            nodes[number]
+            for number in self._promising.in_order(template.turn)
+            if among >> number & 1 and states[number] is not nodes[number]
+        )
+
+    def _promises(self, nodes: Sequence[NodeInfo], view: ClusterView) -> Sequence[int]:
+        info = pod_info(_NO_REQUESTS, view.storage, view.now)
+        sums = [0] * len(nodes)
+        for plugin, weight in self._alone:
+            scores = plugin.scores(info, view, nodes)
+            if scores is not None:
+                sums = [total + weight * score for total, score in zip(sums, scores, strict=True)]
+        return sums
 
     def _evaluate(
         self,
@@ -228,6 +275,7 @@ class ProfileDecider:
     ) -> int:
         """Evaluate nodes, whether or not this pod may run there: the next one may. Return how many fit this one."""
         states, totals = template.states, template.totals
+        template.fresh = False
         # No rule or score depends on the individual pods of a node.
         anew = [
             state for state in changed if (known := states[state.number]) is None or not differs_by_news(known, state)
@@ -269,8 +317,18 @@ class ProfileDecider:
         equal = [state for state, total in zip(fitting, sums, strict=True) if total == best]
         return min(equal, key=lambda state: (state.number < turn, state.number))
 
+    @property
+    def _percentage(self) -> int:
+        return self._profile.percentage_of_nodes_to_score if self._profile is not None else 0
+
     def _wanted(self, nodes: int) -> int:
-        return nodes_wanted(nodes, self._profile.percentage_of_nodes_to_score if self._profile is not None else 0)
+        return nodes_wanted(nodes, self._percentage)
+
+
+def _in_turn(template: _Template, changed: Sequence[NodeInfo], among: int) -> Iterator[NodeInfo]:
+    """Yield the changed nodes that the pod is allowed on, from the one after that of the template's last pod on."""
+    first = bisect_left(changed, template.turn, key=lambda state: state.number)
+    return (state for state in chain(changed[first:], changed[:first]) if among >> state.number & 1)
 
 
 def _bits_of(nodes: Iterable[bool]) -> int:

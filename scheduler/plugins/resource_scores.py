@@ -106,11 +106,11 @@ def _wanted(pod: Pod, weights: Sequence[tuple[str, int]]) -> tuple[Wanted, ...]:
 def _weighted(state: NodeInfo, wanted: Sequence[Wanted], score: Callable[[int, int], int]) -> int:
     """Return the weighted mean over the resources that the node has."""
     total = weights = 0
-    native = dict(zip(_NATIVE, state.scored, strict=True))
+    allocatable, (cpu, memory) = state.allocatable, state.scored
     for name, amount, weight in wanted:
-        has = state.allocatable.get(name, 0)
+        has = allocatable.get(name, 0)
         if has:
-            requested = native[name] if name in native else has - state.free.get(name, 0)
+            requested = cpu if name == "cpu" else memory if name == "memory" else has - state.free.get(name, 0)
             total += score(requested + amount, has) * weight
             weights += weight
     return total // weights if weights else 0
@@ -118,12 +118,14 @@ def _weighted(state: NodeInfo, wanted: Sequence[Wanted], score: Callable[[int, i
 
 def _balance(state: NodeInfo, counted: Sequence[tuple[str, int]]) -> int:
     before, after = [], []
+    allocatable, free = state.allocatable, state.free
     for name, wanted in counted:
-        has = state.allocatable.get(name, 0)
+        has = allocatable.get(name, 0)
         if has:
-            requested = has - state.free.get(name, 0)
-            before.append(requested / has if requested < has else 1.0)
-            after.append((requested + wanted) / has if requested + wanted < has else 1.0)
+            left = free.get(name, 0)
+            requested = has - left
+            before.append(requested / has if left > 0 else 1.0)
+            after.append((requested + wanted) / has if left > wanted else 1.0)
     # Go's division truncates towards zero, but this sum is never negative.
     return HIGHEST // 2 + (HIGHEST // 2 + _evenness(after) - _evenness(before)) // 2
 

@@ -14,6 +14,9 @@ T = TypeVar("T")
 MOST_QUESTIONS: Final = 64
 """Questions cached at once, each with a result per node; beyond that the least recently used one is dropped."""
 
+FEW: Final = 64
+"""Results that are not worth room for those of all nodes, four times as many or more, while nothing is cached."""
+
 
 class NodeMemory(Generic[T]):
     """Results for questions about nodes. It is only a cache: it never changes a result."""
@@ -23,7 +26,10 @@ class NodeMemory(Generic[T]):
 
     def answers(self, question: Hashable, nodes: Sequence[NodeInfo], work_out: Callable[[NodeInfo], T]) -> list[T]:
         """Return the result for each node. Equal questions must come with equivalent functions."""
-        known = self._room(question, max((node.number for node in nodes), default=-1) + 1)
+        size = max((node.number for node in nodes), default=-1) + 1
+        if len(nodes) <= FEW < size // 4 and question not in self._known:
+            return [work_out(node) for node in nodes]
+        known = self._room(question, size)
 
         def renewed(node: NodeInfo) -> T:
             answer = work_out(node)

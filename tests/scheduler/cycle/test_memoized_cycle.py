@@ -11,7 +11,7 @@ from msgspec.structs import replace as with_fields
 from binder.matching.rejection import Reason, Rejection
 from kube.objects import model
 from kube.objects.constraints import SCHEDULE_ANYWAY, Constraints, HostPort, SpreadConstraint
-from scheduler.cycle.cycle import Unschedulable, decide, nodes_wanted
+from scheduler.cycle.cycle import Unschedulable, decide
 from scheduler.cycle.memoized_cycle import MOST_RENEWED, MOST_TEMPLATES, Decider
 from scheduler.framework.plugin import Filter, NodeRule, ScheduleResult
 from scheduler.framework.profile import Profile
@@ -153,9 +153,10 @@ def test_a_template_is_remembered_while_many_others_come_and_under_other_profile
 
 
 @pytest.mark.parametrize("templates", [1, 64, 65, 400])
-def test_pods_of_many_templates_in_turn_ask_few_nodes(templates: int) -> None:
-    """No more than changed since the template's last pod, and of many no more than kube-scheduler looks at."""
-    nodes, decider, counting = 300, Decider(), Counting()
+@pytest.mark.parametrize("nodes", [300, 900])
+def test_pods_of_many_templates_in_turn_ask_few_nodes(templates: int, nodes: int) -> None:
+    """No more than changed since the template's last pod, and of many no more in a larger cluster."""
+    decider, counting = Decider(), Counting()
     cluster, profile = many_nodes(nodes), replace(PROFILE, filters=(counting,))
     counts: list[int] = []
     for number in range(2 * templates):
@@ -165,10 +166,16 @@ def test_pods_of_many_templates_in_turn_ask_few_nodes(templates: int) -> None:
         cluster = cluster.with_pod(pod, decision.node)
         counts.append(counting.judged)
         counting.judged = 0
-    most = nodes_wanted(nodes, profile.percentage_of_nodes_to_score) + MOST_RENEWED
-    assert max(counts) <= most < nodes
-    if templates <= MOST_RENEWED:
-        assert max(counts[templates:]) <= MOST_RENEWED
+    assert max(counts) <= MOST_RENEWED
+
+
+def test_as_many_nodes_are_asked_as_the_percentage_says() -> None:
+    """The default, 0, leaves it to us; all others are a promise."""
+    cluster, decider, counting = many_nodes(600), Decider(), Counting()
+    profile = replace(PROFILE, filters=(counting,), percentage_of_nodes_to_score=50)
+    for number in range(3):
+        decider.decide(builders.pod(requests={"cpu": f"{number + 1}m"}), cluster, profile)
+    assert counting.judged == 3 * 300
 
 
 class Last(Filter):

@@ -1,5 +1,5 @@
 from scheduler.state.node_info import NodeInfo
-from scheduler.state.node_memory import MOST_QUESTIONS, NodeMemory
+from scheduler.state.node_memory import FEW, MOST_QUESTIONS, NodeMemory
 from tests import builders
 from tests.scheduler.plugin_results import view
 
@@ -34,6 +34,25 @@ def test_a_question_is_remembered_while_others_come_as_long_as_it_is_asked() -> 
     for number in range(2 * MOST_QUESTIONS):
         assert memory.answers("often", nodes, lambda _, number=number: number) == [0]  # type: ignore[misc]
         memory.answers(number, nodes, lambda _: 0)
+
+
+def test_a_question_about_few_of_many_nodes_takes_no_room() -> None:
+    """Otherwise each template of a single pod would take room for all nodes."""
+    names: list[str] = []
+
+    def free(node: NodeInfo) -> int:
+        names.append(node.name)
+        return node.free["cpu"]
+
+    memory: NodeMemory[int] = NodeMemory()
+    nodes = view(*(builders.node(f"n{number:03}") for number in range(4 * FEW + 4))).nodes
+    few = nodes[-FEW:]
+    assert memory.answers("free", few, free) == memory.answers("free", few, free)
+    assert len(names) == 2 * FEW
+    memory.answers("free", nodes, free)
+    names.clear()
+    memory.answers("free", few, free)
+    assert names == []
 
 
 def test_no_nodes() -> None:

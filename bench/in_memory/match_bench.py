@@ -4,7 +4,6 @@ Both sides match the same 64 claims on the same volumes, and the results are com
 """
 
 import re
-import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -13,11 +12,10 @@ from statistics import median
 from time import perf_counter_ns
 from typing import Final
 
+from bench.go_command import run_go
 from bench.in_memory.match_volumes import LAYOUTS, QUERIES, QUESTIONS, query, volumes
 from bench.rows import Row
 from binder.matching.index import VolumeIndex
-from devcluster.build import toolchain
-from devcluster.build.binaries import cache_directory
 from kube.objects.model import Volume
 
 UPSTREAM: Final = Path(__file__).with_name("upstream")
@@ -45,23 +43,10 @@ def run(quick: bool) -> list[Row]:
 
 def upstream(counts: Sequence[int]) -> tuple[dict[str, float], dict[str, list[str]]]:
     """Run the Go benchmark; return nanoseconds and the volumes found, by `layout/asked/count`."""
-    required = toolchain.required_version((UPSTREAM / "go.mod").read_text(encoding="utf-8"))
-    go = toolchain.find(required, cache_directory(), _install)
-    command = [
-        str(go),
-        "test",
-        "-vet=off",
-        "-count=1",
-        "-run=Answers",
-        "-bench=.",
-        "-benchtime=20x",
-        "-timeout=30m",
-        ".",
-    ]
-    environment = toolchain.environment() | {"VOLUMES": ",".join(map(str, counts))}
-    done = subprocess.run(command, cwd=UPSTREAM, env=environment, stdout=subprocess.PIPE, text=True, check=True)
-    timings = {name: float(nanoseconds) for name, nanoseconds in _TIMING.findall(done.stdout)}
-    return timings, {name: answer.split(",") for name, answer in _ANSWERS.findall(done.stdout)}
+    arguments = ["test", "-vet=off", "-count=1", "-run=Answers", "-bench=.", "-benchtime=20x", "-timeout=30m", "."]
+    output = run_go(arguments, UPSTREAM, {"VOLUMES": ",".join(map(str, counts))})
+    timings = {name: float(nanoseconds) for name, nanoseconds in _TIMING.findall(output)}
+    return timings, {name: answer.split(",") for name, answer in _ANSWERS.findall(output)}
 
 
 def _compared(name: str, index: VolumeIndex, theirs: float, answers: list[str]) -> Iterator[Row]:
@@ -110,11 +95,6 @@ def _timed(action: Callable[[], object]) -> float:
     start = perf_counter_ns()
     action()
     return perf_counter_ns() - start
-
-
-def _install(command: list[str], what: str) -> None:
-    sys.stderr.write(f"{what}\n")
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
 
 if __name__ == "__main__":

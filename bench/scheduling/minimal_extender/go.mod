@@ -1,0 +1,3 @@
+module pvc-prebinder.example/bench/minimal-extender
+
+go 1.24

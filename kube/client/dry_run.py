@@ -14,6 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from kube.client.transport import Request, Response, StreamResponse, Transport
+from kube.rules.merge_patch import merge_patched
 
 Object = dict[str, Any]
 
@@ -72,7 +73,7 @@ class DryRun:
             return Response(409, msgspec.json.encode(status))
         status_only = path["subresource"] == "status"
         change = {part: value for part, value in body.items() if (part == "status") == status_only}
-        patched = msgspec.json.encode(_merged(document, change))
+        patched = msgspec.json.encode(merge_patched(document, change))
         self._left_out[path["object"]] = _LeftOut(metadata.get("resourceVersion", ""), patched)
         return Response(200, patched)
 
@@ -86,19 +87,6 @@ class DryRun:
             return Response(response.status, left_out.body, response.headers)
         del self._left_out[path]
         return response
-
-
-def _merged(target: Any, patch: Any) -> Any:
-    """Apply a merge patch (RFC 7396)."""
-    if not isinstance(patch, dict):
-        return patch
-    result = dict(target) if isinstance(target, dict) else {}
-    for key, value in patch.items():
-        if value is None:
-            result.pop(key, None)
-        else:
-            result[key] = _merged(result.get(key), value)
-    return result
 
 
 def _created(request: Request, body: Object) -> Response:

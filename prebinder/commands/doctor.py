@@ -15,9 +15,7 @@ from csi.client.channel import CallFailed, Limits
 from csi.client.endpoint import Endpoint
 from csi.client.session import DriverSession
 from kube.client.api import KubeApi
-from kube.client.connect import connect
 from kube.clock import SystemClock
-from kube.errors import KubeconfigError, KubeError, Unauthorized
 from prebinder.command_line.command import Command, log_level_option
 from prebinder.command_line.parameters import ENDPOINT, FILE, OneOf
 from prebinder.config.settings import LoggingSettings, LogLevel
@@ -30,7 +28,7 @@ from prebinder.preflight.kube_scheduler_checks import scheduler_file_checks
 from prebinder.preflight.requirements import CONTROLLER, SCHEDULER, Requirements
 from prebinder.preflight.storage_checks import storage_checks
 from prebinder.reports.match_report import console_for
-from prebinder.reports.volume_access import table_of
+from prebinder.reports.volume_access import connection, table_of
 from prebinder.runtime.logs import configure
 
 EXAMPLES: Final = """
@@ -131,17 +129,12 @@ async def _look(
     endpoints: Sequence[Endpoint],
     annotations: Annotations,
 ) -> list[Check]:
-    try:
-        async with await connect(kubeconfig, context) as transport:
-            checks = await cluster_checks(transport, wanted, lease_namespace)
-            if wanted is CONTROLLER:
-                drivers = {endpoint.driver for endpoint in endpoints}
-                checks.append(await gating_check(transport))
-                checks += await storage_checks(KubeApi(transport), annotations, drivers, SystemClock().now())
-    except Unauthorized as error:
-        raise CommandError(f"{error}; credentials rejected; log in again") from error
-    except (KubeconfigError, KubeError) as error:
-        raise CommandError(str(error)) from error
+    async with connection(kubeconfig, context) as transport:
+        checks = await cluster_checks(transport, wanted, lease_namespace)
+        if wanted is CONTROLLER:
+            drivers = {endpoint.driver for endpoint in endpoints}
+            checks.append(await gating_check(transport))
+            checks += await storage_checks(KubeApi(transport), annotations, drivers, SystemClock().now())
     return [*checks, *await asyncio.gather(*(_driver_check(endpoint) for endpoint in endpoints))]
 
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final
 
-from binder.reservation.contract import DEFAULT_PREFIX, Annotations
+from binder.reservation.contract import DEFAULT_PREFIX
+from prebinder.config.annotation_prefix import AnnotationPrefix, refuse_bad_prefix
 from prebinder.config.duration import format_duration
 from prebinder.config.loopback import refuse_reachable
 from prebinder.config.settings import (
@@ -20,7 +21,6 @@ from prebinder.config.settings import (
     LoggingSettings,
     ServingSettings,
     parse_address,
-    refuse_bad_prefix,
 )
 
 LEASE: Final = "pvc-prebinder-scheduler"
@@ -32,7 +32,7 @@ _LONGEST: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
-class SchedulingSettings:
+class SchedulingSettings(AnnotationPrefix):
     """Which pods are scheduled, and how."""
 
     scheduler_names: tuple[str, ...] = ()
@@ -49,12 +49,6 @@ class SchedulingSettings:
             raise ValueError(f"bind timeout must be at least 1s, is {format_duration(self.bind_timeout)}")
         refuse_bad_prefix(self.annotation_prefix)
         refuse_bad_names(self.scheduler_names)
-
-    @property
-    def annotations(self) -> Annotations:
-        """Return our annotations under this prefix."""
-        return Annotations(self.annotation_prefix)
-
 
 @dataclass(frozen=True, slots=True)
 class ControlSettings:

@@ -12,10 +12,10 @@ from typing import Annotated, Final
 
 from binder.model.decision import Mode
 from binder.model.view import UnknownHealth
-from binder.reservation.contract import DEFAULT_PREFIX, Annotations
+from binder.reservation.contract import DEFAULT_PREFIX
 from csi.client.endpoint import Endpoint, TlsFiles, parse_endpoint, refuse_plain
 from kube.configuration.document import CAMEL_KEYS, AsText
-from kube.rules.selectors import is_label_key
+from prebinder.config.annotation_prefix import AnnotationPrefix, refuse_bad_prefix
 from prebinder.config.duration import format_duration, parse_duration
 
 NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
@@ -63,7 +63,7 @@ class ClusterSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class BindingSettings:
+class BindingSettings(AnnotationPrefix):
     """How claims are handled."""
 
     __pydantic_config__ = CAMEL_KEYS
@@ -87,12 +87,6 @@ class BindingSettings:
         _require(self.reservation_ttl >= minimum, "reservation TTL", "at least 10s", self.reservation_ttl)
         _require(self.concurrency >= 1, "concurrency", "at least 1", self.concurrency)
         refuse_bad_prefix(self.annotation_prefix)
-
-    @property
-    def annotations(self) -> Annotations:
-        """Return our annotations under this prefix."""
-        return Annotations(self.annotation_prefix)
-
 
 @dataclass(frozen=True, slots=True)
 class ProbeSettings:
@@ -257,7 +251,7 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class PublishingSettings:
+class PublishingSettings(AnnotationPrefix):
     """How the agent publishes health."""
 
     __pydantic_config__ = CAMEL_KEYS
@@ -267,12 +261,6 @@ class PublishingSettings:
 
     def __post_init__(self) -> None:
         refuse_bad_prefix(self.annotation_prefix)
-
-    @property
-    def annotations(self) -> Annotations:
-        """Return our annotations under this prefix."""
-        return Annotations(self.annotation_prefix)
-
 
 @dataclass(frozen=True, slots=True)
 class AgentSettings:
@@ -304,12 +292,6 @@ def parse_address(text: str) -> tuple[str, int] | None:
     if not separator or not port.isascii() or not port.isdigit() or int(port) > 65535:
         raise ValueError(f'bind address must be HOST:PORT, :PORT or 0, is "{text}"')
     return host.removeprefix("[").removesuffix("]"), int(port)
-
-
-def refuse_bad_prefix(prefix: str) -> None:
-    """Raise ValueError, with a sentence for the user, if this cannot be the prefix of annotations."""
-    holds = prefix.endswith("/") and is_label_key(f"{prefix}mode")
-    _require(holds, "annotation prefix", 'a domain and "/"', f'"{prefix}"')
 
 
 def _is_name(name: str) -> bool:

@@ -71,12 +71,7 @@ class _Unbind:
 
 
 @dataclass(frozen=True, slots=True)
-class _Bind:
-    __pydantic_config__ = ConfigDict(extra="forbid")
-
-    namespace: _Label
-    name: _Name
-    uid: _Uid | None = None
+class _Bind(_Unbind):
     node: _Name | None = None
 
 

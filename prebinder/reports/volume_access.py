@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial, wraps
 from itertools import chain
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import cloup
 from msgspec import Raw
@@ -14,7 +14,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from binder.reservation.contract import DEFAULT_PREFIX, Annotations
+from binder.reservation.contract import DEFAULT_PREFIX
 from kube.client.api import KubeApi, Listing
 from kube.client.dry_run import DryRun
 from kube.decoding.decode import MalformedObject, decode_volume, decoders
@@ -24,25 +24,23 @@ from kube.objects.model import Record, Volume
 from kube.store.snapshot import Snapshot
 from kube.store.store import snapshot_of
 from prebinder.command_line.parameters import FILE
+from prebinder.config.annotation_prefix import AnnotationPrefix
 from prebinder.errors import CommandError
+
+if TYPE_CHECKING:
+    from kube.client.connect import KubernetesTransport
 
 _FEW: Final = 20
 """Volumes that are read individually; for more, the whole list costs less."""
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterAccess:
+class ClusterAccess(AnnotationPrefix):
     """How a command reaches the cluster, and the prefix of the annotations it reads there."""
 
     kubeconfig: str | None = None
     context: str | None = None
     annotation_prefix: str = DEFAULT_PREFIX
-
-    @property
-    def annotations(self) -> Annotations:
-        """Return our annotations under this prefix."""
-        return Annotations(self.annotation_prefix)
-
 
 def access_flags(function: Callable[..., int]) -> Callable[..., int]:
     """Add the flags of ClusterAccess to a command; it receives them as `access`."""
@@ -70,11 +68,18 @@ async def cluster_api(access: ClusterAccess, *, dry_run: bool = False) -> AsyncI
 @asynccontextmanager
 async def cluster_connection(access: ClusterAccess, *, dry_run: bool = False) -> AsyncIterator[tuple[KubeApi, str]]:
     """As `cluster_api`, and the namespace of the context beside it."""
+    async with connection(access.kubeconfig, access.context) as transport:
+        yield KubeApi(DryRun(transport) if dry_run else transport), transport.namespace
+
+
+@asynccontextmanager
+async def connection(kubeconfig: str | None, context: str | None) -> AsyncIterator["KubernetesTransport"]:
+    """Connect to the cluster. Errors of the connection and of what is done with it become a CommandError."""
     try:
         from kube.client.connect import connect  # noqa: PLC0415 - what reads files only does without it
 
-        async with await connect(access.kubeconfig, access.context) as transport:
-            yield KubeApi(DryRun(transport) if dry_run else transport), transport.namespace
+        async with await connect(kubeconfig, context) as transport:
+            yield transport
     except Forbidden as error:
         raise CommandError(f"{error}; request that permission, or choose another --context") from error
     except Unauthorized as error:

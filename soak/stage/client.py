@@ -1,6 +1,10 @@
-"""The client of users and administrators: plain JSON over HTTPS, sharing nothing with the product's transport."""
+"""The client of users and administrators: plain JSON over HTTPS.
+
+It shares no code with the product's transport, so that a mistake there does not hide itself.
+"""
 
 import ssl
+from collections.abc import Mapping
 from typing import Any, Final, Self
 
 import aiohttp
@@ -12,12 +16,27 @@ _KINDS: Final = {
     "PersistentVolumeClaim": ("/api/v1", "persistentvolumeclaims"),
     "Pod": ("/api/v1", "pods"),
     "Node": ("/api/v1", "nodes"),
-    "ServiceAccount": ("/api/v1", "serviceaccounts"),
+    "Namespace": ("/api/v1", "namespaces"),
     "StorageClass": ("/apis/storage.k8s.io/v1", "storageclasses"),
+    "CSINode": ("/apis/storage.k8s.io/v1", "csinodes"),
+    "CSIDriver": ("/apis/storage.k8s.io/v1", "csidrivers"),
+    "CSIStorageCapacity": ("/apis/storage.k8s.io/v1", "csistoragecapacities"),
+    "VolumeAttachment": ("/apis/storage.k8s.io/v1", "volumeattachments"),
+    "StatefulSet": ("/apis/apps/v1", "statefulsets"),
+    "Event": ("/apis/events.k8s.io/v1", "events"),
     "Lease": ("/apis/coordination.k8s.io/v1", "leases"),
+    "Role": ("/apis/rbac.authorization.k8s.io/v1", "roles"),
+    "ClusterRole": ("/apis/rbac.authorization.k8s.io/v1", "clusterroles"),
+    "PriorityClass": ("/apis/scheduling.k8s.io/v1", "priorityclasses"),
+    "DeviceClass": ("/apis/resource.k8s.io/v1", "deviceclasses"),
+    "ResourceClaim": ("/apis/resource.k8s.io/v1", "resourceclaims"),
+    "ResourceSlice": ("/apis/resource.k8s.io/v1", "resourceslices"),
+    "PodDisruptionBudget": ("/apis/policy/v1", "poddisruptionbudgets"),
+    "ServiceAccount": ("/api/v1", "serviceaccounts"),
+    "ClusterRoleBinding": ("/apis/rbac.authorization.k8s.io/v1", "clusterrolebindings"),
+    "RoleBinding": ("/apis/rbac.authorization.k8s.io/v1", "rolebindings"),
 }
-_CONCURRENT: Final = 30
-_TIMEOUT: Final = aiohttp.ClientTimeout(total=10)
+_CONCURRENT: Final = 50
 
 
 class Refused(Exception):
@@ -29,25 +48,30 @@ class Refused(Exception):
 
 
 class Client:
-    """Use it as an async context manager. Raises Refused, aiohttp.ClientError, TimeoutError."""
+    """Use it as an async context manager. Raises Refused, aiohttp.ClientError, TimeoutError.
 
-    def __init__(self, server: str, trust: ssl.SSLContext, token: str = "") -> None:
+    Kinds are named as in documents; `namespace` is empty for those without.
+    """
+
+    def __init__(
+        self, server: str, trust: ssl.SSLContext, headers: Mapping[str, str] | None = None, seconds: float = 10
+    ) -> None:
         self._server, self._trust = server, trust
-        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self._headers, self._timeout = headers or {}, aiohttp.ClientTimeout(total=seconds)
 
     async def __aenter__(self) -> Self:
         connector = aiohttp.TCPConnector(ssl=self._trust, limit=_CONCURRENT)
         self._session = aiohttp.ClientSession(
-            self._server, connector=connector, timeout=_TIMEOUT, headers=self._headers
+            self._server, connector=connector, timeout=self._timeout, headers=self._headers
         )
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self._session.close()
 
-    async def create(self, document: Document) -> Document:
-        metadata = document["metadata"]
-        return await self._request("POST", path(document["kind"], "", metadata.get("namespace", "")), document)
+    async def create(self, *documents: Document) -> list[Document]:
+        """Create one after the other, in this order."""
+        return [await self._create(document) for document in documents]
 
     async def get(self, kind: str, name: str, namespace: str = "") -> Document:
         return await self._request("GET", path(kind, name, namespace))
@@ -56,12 +80,14 @@ class Client:
         items: list[Document] = (await self._request("GET", path(kind, "", namespace)))["items"]
         return items
 
-    async def patch(self, kind: str, name: str, body: Document, namespace: str = "", subresource: str = "") -> Document:
+    async def patch(
+        self, kind: str, name: str, body: Mapping[str, Any], namespace: str = "", subresource: str = ""
+    ) -> Document:
         """Merge-patch, conditional only if the body holds a resourceVersion."""
         return await self._request("PATCH", path(kind, name, namespace, subresource), body)
 
-    async def delete(self, kind: str, name: str, namespace: str = "") -> None:
-        body = {"gracePeriodSeconds": 0} if kind == "Pod" else None
+    async def delete(self, kind: str, name: str, namespace: str = "", grace_seconds: int = 0) -> None:
+        body = {"gracePeriodSeconds": grace_seconds} if kind == "Pod" else None
         await self._request("DELETE", path(kind, name, namespace), body)
 
     async def token(self, namespace: str, account: str) -> str:
@@ -74,7 +100,11 @@ class Client:
         answer = await self._request("POST", path("ServiceAccount", account, namespace, "token"), body)
         return str(answer["status"]["token"])
 
-    async def _request(self, method: str, where: str, body: Document | None = None) -> Document:
+    async def _create(self, document: Document) -> Document:
+        where = path(document["kind"], namespace=document["metadata"].get("namespace", ""))
+        return await self._request("POST", where, document)
+
+    async def _request(self, method: str, where: str, body: Mapping[str, Any] | None = None) -> Document:
         kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
         async with self._session.request(method, where, json=body, headers={"Content-Type": kind}) as response:
             if response.status >= 400:

@@ -16,6 +16,7 @@ from kube.client.transport import Request, Response, StreamResponse
 from kube.decoding.decode import DECODERS
 from kube.errors import Unavailable
 from kube.objects.model import Record, record_key
+from kube.rules.merge_patch import merge_patched
 from kube.store.store import Store
 
 KINDS = {
@@ -124,7 +125,7 @@ class FakeKubeApi:
             return problem
         patched = copy.deepcopy(document)
         for part in {"status"} if subresource == "status" else set(body) - {"status"}:
-            patched[part] = _merged(patched.get(part), body.get(part, {}))
+            patched[part] = merge_patched(patched.get(part), body.get(part, {}))
         if not patched["metadata"].get("annotations", True):
             del patched["metadata"]["annotations"]
         if patched != document:
@@ -238,19 +239,6 @@ def _immutable(document: Object, body: Object) -> Response | None:
         return None
     held = document["spec"].get("volumeName")
     return _failure(422, "Invalid") if held and held != body["spec"]["volumeName"] else None
-
-
-def _merged(target: Any, patch: Any) -> Any:
-    """RFC 7396."""
-    if not isinstance(patch, dict):
-        return patch
-    result = dict(target) if isinstance(target, dict) else {}
-    for key, value in patch.items():
-        if value is None:
-            result.pop(key, None)
-        else:
-            result[key] = _merged(result.get(key), value)
-    return result
 
 
 def _parse(path: str) -> tuple[str, str, str]:

@@ -78,7 +78,7 @@ async def claims_of(rogue: Rogue, pod: str, *classes: str, gates: tuple[str, ...
         body = terrain.claims(0)[0] | {"metadata": {"namespace": NAMESPACE, "name": f"{pod}-{number}"}}
         requests = {"requests": {"storage": "1Gi"}}
         body["spec"] = body["spec"] | {"storageClassName": class_name, "resources": requests}
-        claims.append(await rogue.admin.create(body))
+        claims += await rogue.admin.create(body)
     body = terrain.pod(0, gated=False)
     names = [each["metadata"]["name"] for each in claims]
     body["metadata"]["name"] = pod
@@ -173,7 +173,7 @@ async def rogue(stack: AsyncExitStack, stage: Stage) -> Rogue:
     """A client with a token of the controller's ServiceAccount."""
     token = await stage.client.token(SYSTEM, "pvc-prebinder")
     authority = ssl.create_default_context(cafile=stage.cluster.directory / "certificates" / "ca.crt")
-    client = await stack.enter_async_context(Client(stage.cluster.server, authority, token))
+    client = await stack.enter_async_context(Client(stage.cluster.server, authority, {"Authorization": f"Bearer {token}"}))
     return Rogue(stage, client)
 
 

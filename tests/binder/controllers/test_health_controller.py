@@ -257,21 +257,10 @@ async def test_a_reservation_of_a_volume_known_to_be_unhealthy_does_not_last() -
     assert not any(key.startswith("reserved") for key in world.annotations(PV, "pv-1"))
 
 
-async def test_a_pod_that_found_nothing_gets_the_volume_that_recovers() -> None:
+@pytest.mark.parametrize("before", [DEGRADED, HealthState.UNKNOWN], ids=["recovers", "has a driver that answers again"])
+async def test_a_refused_pod_gets_the_volume_that(before: HealthState) -> None:
     world = ward(1)
-    world.observe(DEGRADED, "pv-1")
-    world.put(claim_object("data"), pod_object("web", ["data"]))
-    async with world.process() as process:
-        await process.run(200)
-        assert world.reserved("data") is None
-        world.observe(WELL, "pv-1")
-        await process.run()
-        assert world.reserved("data") == "pv-1"
-
-
-async def test_a_pod_gets_the_volume_whose_driver_answers_again() -> None:
-    world = ward(1)
-    world.observe(HealthState.UNKNOWN, "pv-1")
+    world.observe(before, "pv-1")
     world.put(claim_object("data"), pod_object("web", ["data"]))
     async with world.process() as process:
         await process.run(200)

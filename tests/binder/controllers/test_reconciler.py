@@ -1,5 +1,7 @@
 """The loop over pods: what wakes one, what a refusal and a rehearsal do, and that one odd object stops no other pod."""
 
+from copy import deepcopy
+
 import pytest
 
 from binder.controllers.reconciler import COMMIT_AFTER, COMMIT_AT_LATEST, HINT_AFTER, HINT_AT_LATEST
@@ -8,7 +10,7 @@ from binder.model.decision import Mode
 from csi.health.verdict import HealthState
 from tests.binder.world import World, bind
 from tests.fakes.kube_api import failure
-from tests.fakes.objects import claim_object, class_object, node_object, pod_object, volume_object
+from tests.fakes.objects import Object, claim_object, class_object, node_object, pod_object, volume_object
 
 
 async def test_two_pods_racing_for_the_last_volume() -> None:
@@ -128,12 +130,27 @@ async def test_volumes_are_not_committed_while_kube_scheduler_is_at_work_on_othe
     assert world.volume("free")["spec"]["claimRef"]["name"] == "data"
 
 
-async def test_a_new_volume_wakes_the_pod_that_was_refused() -> None:
+APPEARING: dict[str, tuple[list[Object], Object]] = {
+    "volume": ([claim_object("data")], volume_object("pv-1")),
+    "node": ([volume_object("pv-1", zone="c"), claim_object("data")], node_object("node-c1", "c")),
+    "class": (
+        [volume_object("pv-1", storage_class="new"), claim_object("data", storage_class="new")],
+        class_object("new"),
+    ),
+    "claim": ([volume_object("pv-1")], claim_object("data")),
+}
+"""What was missing when the pod was refused, and what was there."""
+
+
+@pytest.mark.parametrize("missing", APPEARING)
+async def test_a_refused_pod_is_woken_by_a_new(missing: str) -> None:
+    there, appearing = deepcopy(APPEARING[missing])
     world = World()
-    world.put(claim_object("data"), pod_object("web", ["data"], unschedulable=True))
+    world.put(*there, pod_object("web", ["data"], unschedulable=True))
     async with world.process() as process:
         await process.run(200)
-        world.put(volume_object("pv-1"))
+        assert world.server.writes == []
+        world.put(appearing)
         await process.run(0.2)
     assert world.reserved("data") == "pv-1"
 
@@ -148,38 +165,6 @@ async def test_a_released_volume_wakes_the_pod_that_was_refused() -> None:
         world.server.remove("pods", "default/first")
         await process.run(0.2)
     assert world.reserved("second") == "pv-1"
-
-
-async def test_a_new_node_wakes_the_pod_that_was_refused() -> None:
-    world = World()
-    world.put(volume_object("pv-1", zone="c"), claim_object("data"), pod_object("web", ["data"], unschedulable=True))
-    async with world.process() as process:
-        await process.run(200)
-        assert world.reserved("data") is None
-        world.put(node_object("node-c1", "c"))
-        await process.run(0.2)
-    assert world.reserved("data") == "pv-1"
-
-
-async def test_a_class_that_appears_wakes_the_pods_of_its_claims() -> None:
-    world = World()
-    world.put(volume_object("pv-1", storage_class="new"), claim_object("data", storage_class="new"))
-    world.put(pod_object("web", ["data"], unschedulable=True))
-    async with world.process() as process:
-        await process.run(200)
-        world.put(class_object("new"))
-        await process.run(0.2)
-    assert world.reserved("data") == "pv-1"
-
-
-async def test_a_claim_that_appears_after_its_pod_is_served() -> None:
-    world = World()
-    world.put(volume_object("pv-1"), pod_object("web", ["data"], unschedulable=True))
-    async with world.process() as process:
-        await process.run(200)
-        world.put(claim_object("data"))
-        await process.run(0.2)
-    assert world.reserved("data") == "pv-1"
 
 
 async def test_the_same_refusal_is_told_once() -> None:

@@ -10,11 +10,22 @@ from binder.reservation.release import Cause
 from kube.client.transport import Request
 from kube.errors import LeadershipLost
 from tests.binder.stories import three_claims
-from tests.binder.world import World, bind, reservation
+from tests.binder.world import Process, World, bind, reservation
 from tests.fakes.kube_api import failure
 from tests.fakes.objects import claim_object, pod_object, volume_object
 
 OTHER = {"kind": "PersistentVolumeClaim", "namespace": "elsewhere", "name": "thief", "uid": "uid-thief"}
+
+
+async def decided(world: World, volume: str) -> tuple[Process, Reserve]:
+    """Return a process that has chosen this volume for the claim and found it healthy, and has written nothing."""
+    process = world.process()
+    world.server.feed(process.store)
+    seen = process.store.snapshot()
+    placement = Placement(seen.claims["default/data"], seen.volumes[volume])
+    decision = Reserve(seen.pods["default/web"], Mode.ANNOTATE, "a", "node-a1", (), (placement,))
+    await process.reconciler.gate.probe(decision, world.clock.now())
+    return process, decision
 
 
 async def test_annotate_says_on_both_sides_what_is_held_until_when() -> None:
@@ -210,12 +221,7 @@ async def test_a_volume_that_was_released_unseen_does_not_count_as_held() -> Non
     world = World(Mode.ANNOTATE)
     world.put(claim_object("data"), pod_object("web", ["data"], gated=True))
     world.put(volume_object("pv-1", annotations=reservation("data", minutes=-1)))
-    process = world.process()
-    world.server.feed(process.store)
-    seen = process.store.snapshot()
-    placement = Placement(seen.claims["default/data"], seen.volumes["pv-1"])
-    decision = Reserve(seen.pods["default/web"], Mode.ANNOTATE, "a", "node-a1", (), (placement,))
-    await process.reconciler.gate.probe(decision, world.clock.now())
+    process, decision = await decided(world, "pv-1")
     world.server.lagging = True
     world.server.change("persistentvolumes", "pv-1", lambda volume: volume["metadata"]["annotations"].clear())
     outcome = await process.reconciler.actor.act(decision)
@@ -227,12 +233,7 @@ async def test_a_volume_planned_in_place_of_an_unhealthy_one_stays() -> None:
     world = World(Mode.ANNOTATE)
     world.put(claim_object("data"), pod_object("web", ["data"]), volume_object("pv-2"))
     world.put(volume_object("pv-1", annotations=reservation("data", minutes=-1)))
-    process = world.process()
-    world.server.feed(process.store)
-    seen = process.store.snapshot()
-    placement = Placement(seen.claims["default/data"], seen.volumes["pv-2"])
-    decision = Reserve(seen.pods["default/web"], Mode.ANNOTATE, "a", "node-a1", (), (placement,))
-    await process.reconciler.gate.probe(decision, world.clock.now())
+    process, decision = await decided(world, "pv-2")
     assert isinstance(await process.reconciler.actor.act(decision), Applied)
     assert world.reserved("data") == "pv-2"
     assert world.annotations("persistentvolumes", "pv-1") == {}

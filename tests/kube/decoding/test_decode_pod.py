@@ -155,15 +155,15 @@ def test_effective_requests(spec: dict[str, Any], requests: dict[str, str]) -> N
     assert pod(spec).requests == builders.resources(requests)
 
 
-@pytest.mark.parametrize(
-    ("has", "promised", "reason", "counted"),
-    [
-        pytest.param("2", "2", None, "3", id="wants-more-than-it-has"),
-        pytest.param("4", "2", None, "4", id="has-more-than-it-wants"),
-        pytest.param("1", "5", "Deferred", "5", id="promised-more"),
-        pytest.param("2", "1", "Infeasible", "2", id="cannot-have-what-it-wants"),
-    ],
-)
+RESIZES = [
+    pytest.param("2", "2", None, "3", id="wants-more-than-it-has"),
+    pytest.param("4", "2", None, "4", id="has-more-than-it-wants"),
+    pytest.param("1", "5", "Deferred", "5", id="promised-more"),
+    pytest.param("2", "1", "Infeasible", "2", id="cannot-have-what-it-wants"),
+]
+
+
+@pytest.mark.parametrize(("has", "promised", "reason", "counted"), RESIZES)
 def test_a_resize_in_place(has: str, promised: str, reason: str | None, counted: str) -> None:
     status: dict[str, Any] = {
         "containerStatuses": [
@@ -178,10 +178,7 @@ def test_a_resize_in_place(has: str, promised: str, reason: str | None, counted:
 @pytest.mark.parametrize(
     ("has", "promised", "reason", "counted"),
     [
-        pytest.param("2", "2", None, "3", id="wants-more-than-it-has"),
-        pytest.param("4", "2", None, "4", id="has-more-than-it-wants"),
-        pytest.param("1", "5", "Deferred", "5", id="promised-more"),
-        pytest.param("2", "1", "Infeasible", "2", id="cannot-have-what-it-wants"),
+        *RESIZES,
         pytest.param(None, "5", None, "3", id="the-kubelet-does-not-say"),
     ],
 )

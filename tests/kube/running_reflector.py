@@ -1,6 +1,5 @@
 """A reflector on a scripted server, and a sink that records its calls."""
 
-import asyncio
 import random
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
@@ -14,6 +13,7 @@ from kube.client.transport import Request
 from kube.objects.api_resource import CLAIMS
 from tests.fake_clock import FakeClock
 from tests.kube.scripted_transport import Answer, ScriptedTransport, Step, answer, listing, thing
+from tests.running_task import running
 
 
 class Meta(msgspec.Struct):
@@ -81,12 +81,8 @@ async def reflecting(
         observer=held,
         rng=random.Random(1),
     )
-    running = asyncio.ensure_future(reflector.run())
-    try:
+    async with running(reflector.run()):
         yield reflector, transport
-    finally:
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
 
 
 def one_list(_: Request) -> Answer:

@@ -1,8 +1,6 @@
 import asyncio
 import gc
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 from itertools import pairwise
 from logging import WARNING
 
@@ -21,6 +19,7 @@ from kube.errors import (
 )
 from kube.workqueue import TryAgain, WorkQueue
 from tests.fake_clock import FakeClock, settle
+from tests.running_task import running
 
 
 class Counted:
@@ -42,18 +41,6 @@ class Counted:
 
 def queue_on(clock: FakeClock, observer: Counted | None = None) -> WorkQueue[str]:
     return WorkQueue(clock, random.Random(1), observer or Counted(), base=1.0, cap=60.0)
-
-
-@asynccontextmanager
-async def working(
-    queue: WorkQueue[str], workers: int, handle: Callable[[str], Awaitable[float | None]]
-) -> AsyncIterator[asyncio.Future[None]]:
-    running = asyncio.ensure_future(queue.run(workers, handle))
-    try:
-        yield running
-    finally:
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
 
 
 class Desk:
@@ -83,14 +70,14 @@ async def test_a_key_added_often_is_handled_once() -> None:
     for key in ("a", "a", "b", "a"):
         queue.add(key)
     assert len(queue) == 2
-    async with working(queue, 4, desk):
+    async with running(queue.run(4, desk)):
         await settle()
         assert desk.seen == ["a", "b"]
 
 
 async def test_a_key_added_while_in_work_is_handled_again_and_never_twice_at_once() -> None:
     queue, desk = queue_on(FakeClock()), Desk()
-    async with working(queue, 4, desk):
+    async with running(queue.run(4, desk)):
         queue.add("a")
         await settle()
         queue.add("a")
@@ -107,7 +94,7 @@ async def test_no_more_workers_than_asked_for() -> None:
     queue, desk = queue_on(FakeClock()), Desk()
     for n in range(50):
         queue.add(str(n))
-    async with working(queue, 10, desk):
+    async with running(queue.run(10, desk)):
         await settle()
         assert len(desk.at_work) == 10
         for _ in range(5):
@@ -118,7 +105,7 @@ async def test_no_more_workers_than_asked_for() -> None:
 async def test_workers_without_work_cost_nothing() -> None:
     queue, desk = queue_on(FakeClock()), Desk()
     before = len(asyncio.all_tasks())
-    async with working(queue, 1000, desk):
+    async with running(queue.run(1000, desk)):
         await settle()
         assert len(asyncio.all_tasks()) - before == 2
         queue.add("a")
@@ -133,7 +120,7 @@ async def test_add_after_waits_and_keeps_the_soonest() -> None:
     async def handle(key: str) -> None:
         seen.append((key, clock.monotonic() - 1000.0))
 
-    async with working(queue, 1, handle):
+    async with running(queue.run(1, handle)):
         queue.add_after("late", 30)
         queue.add_after("late", 40)
         queue.add_after("soon", 20)
@@ -152,7 +139,7 @@ async def test_the_returned_seconds_bring_the_key_back() -> None:
         seen.append(clock.monotonic() - 1000.0)
         return 15.0 if len(seen) < 3 else None
 
-    async with working(queue, 1, handle):
+    async with running(queue.run(1, handle)):
         queue.add("a")
         await clock.advance(600)
     assert seen == [0.0, 15.0, 30.0]
@@ -176,7 +163,7 @@ async def test_retryable_errors_and_bugs_back_off_and_success_starts_over() -> N
         if error is not None:
             raise error
 
-    async with working(queue, 1, handle):
+    async with running(queue.run(1, handle)):
         queue.add("a")
         await clock.advance(60)
         queue.add("a")
@@ -205,7 +192,7 @@ async def test_retry_after_is_obeyed() -> None:
         if len(times) == 1:
             raise Throttled("PATCH", "/", 429, "TooManyRequests", "wait", retry_after=45.0)
 
-    async with working(queue, 1, handle):
+    async with running(queue.run(1, handle)):
         queue.add("a")
         await clock.advance(100)
     assert times == [0.0, 45.0]
@@ -223,7 +210,7 @@ async def test_a_key_is_tried_ever_more_slowly_until_what_was_refused_is_allowed
         if not allowed:
             raise error("PATCH", "/", 403, "Forbidden", "no")
 
-    async with working(queue, 1, handle):
+    async with running(queue.run(1, handle)):
         queue.add("a")
         await clock.advance(600)
         assert 5 < len(seen) < 25
@@ -246,7 +233,7 @@ async def test_a_look_that_came_to_nothing_is_taken_again_ever_more_slowly() -> 
         seen.append(key)
         raise TryAgain
 
-    async with working(queue, 1, handle):
+    async with running(queue.run(1, handle)):
         queue.add("a")
         await clock.advance(600)
     assert 5 < len(seen) < 25
@@ -289,14 +276,14 @@ async def test_shutting_down_finishes_what_is_in_work_and_starts_nothing() -> No
     for key in ("a", "b", "c"):
         queue.add(key)
     queue.add_after("d", 1)
-    async with working(queue, 2, desk) as running:
+    async with running(queue.run(2, desk)) as work:
         await settle()
         queue.shut_down()
         queue.add("e")
         await clock.advance(5)
-        assert not running.done()
+        assert not work.done()
         await desk.release()
-        await running
+        await work
     assert desk.seen == ["a", "b"]
 
 
@@ -305,7 +292,7 @@ async def test_observer_and_gauges_tell_the_times() -> None:
     queue, desk = queue_on(clock, counted), Desk()
     queue.add("a")
     clock.jump(3)
-    async with working(queue, 1, desk):
+    async with running(queue.run(1, desk)):
         await settle()
         await clock.advance(7)
         assert queue.longest_running_seconds() == queue.unfinished_seconds() == 7.0

@@ -1,15 +1,14 @@
 """The Lease is lost at every moment there is: no write follows, and the term ends."""
 
-from dataclasses import dataclass
 from datetime import timedelta
 
 import pytest
 
 from csi.health.verdict import Verdict
-from kube.client.transport import Request
 from kube.errors import LeadershipLost
 from tests.binder.stories import STORIES
 from tests.binder.world import Doctor, Process, World
+from tests.fakes.lease_ends import LeaseEnds
 
 LONG = 60.0
 
@@ -22,20 +21,6 @@ class LosesLease(Doctor):
     async def verdict(self, driver: str, handle: str, max_age: timedelta) -> Verdict:
         self.process.leadership.end()
         return await super().verdict(driver, handle, max_age)
-
-
-@dataclass
-class LeaseEnds:
-    """The Lease is lost in the moment the last of so many writes is sent."""
-
-    process: Process
-    last: int
-    writes: int = 0
-
-    def __call__(self, request: Request) -> None:
-        self.writes += 1
-        if self.writes == self.last:
-            self.process.leadership.end()
 
 
 async def writes_of(world: World) -> int:
@@ -51,7 +36,7 @@ async def test_no_write_follows_the_loss_of_the_lease_at_any_write(story: str) -
     for number in range(1, everything):
         world = STORIES[story]()
         process = world.process()
-        sent = process.connection.on_write = LeaseEnds(process, number)
+        sent = process.connection.on_write = LeaseEnds(process.leadership, number)
         with pytest.raises(LeadershipLost):
             async with process:
                 await process.run(LONG)

@@ -16,6 +16,7 @@ from kube.client.transport import Request
 from kube.errors import Unavailable
 from tests.fake_clock import FakeClock
 from tests.kube.scripted_transport import Answer, ScriptedTransport, answer, failure
+from tests.running_task import running
 
 CLAIM = ObjectRef("v1", "PersistentVolumeClaim", "data-0", "shop", "u1")
 VOLUME = ObjectRef("v1", "PersistentVolume", "vol-a")
@@ -61,12 +62,8 @@ async def recording(clock: FakeClock, server: Server) -> AsyncIterator[tuple[Eve
     recorder = EventRecorder(
         KubeApi(transport), clock, server, controller="pvc-prebinder.example/controller", instance="host_1"
     )
-    running = asyncio.ensure_future(recorder.run())
-    try:
+    async with running(recorder.run()):
         yield recorder, transport
-    finally:
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
 
 
 async def test_an_event_is_written_as_the_api_wants_it() -> None:

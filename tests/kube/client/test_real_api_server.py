@@ -27,6 +27,7 @@ from kube.leaderelection.leadership import Leadership
 from kube.objects.api_resource import EVENTS, LEASES, VOLUMES
 from kube.objects.model import Volume
 from kube.store.store import Store
+from tests.running_task import running
 
 CLOCK = SystemClock()
 
@@ -101,16 +102,6 @@ async def reaching(kubeconfig: Path) -> AsyncIterator[tuple[KubeApi, KubernetesT
         yield KubeApi(transport), transport
 
 
-@asynccontextmanager
-async def task(work: Any) -> AsyncIterator[asyncio.Future[Any]]:
-    running = asyncio.ensure_future(work)
-    try:
-        yield running
-    finally:
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
-
-
 async def remove(transport: KubernetesTransport, *names: str) -> None:
     for name in names:
         await transport.send(Request("DELETE", VOLUMES.path("", name)))
@@ -150,7 +141,7 @@ async def test_the_store_stays_equal_to_the_cluster_over_an_api_server_restart(
     store, seen = Store(), Seen()
     async with reaching(kubeconfig) as (api, transport):
         await api.create(VOLUMES, volume("real-before"))
-        async with task(following(api, store, seen).run()):
+        async with running(following(api, store, seen).run()):
             await until(lambda: "real-before" in store.volumes.items)
             await api.create(VOLUMES, volume("real-watched"))
             await until(lambda: "real-watched" in store.volumes.items)
@@ -169,7 +160,7 @@ async def test_a_drifted_store_is_repaired_with_metadata_lists(kubeconfig: Path)
         await api.create(VOLUMES, volume("real-drift"))
         await available(api, "real-drift")
         reflector = following(api, store, seen)
-        async with task(reflector.run()):
+        async with running(reflector.run()):
             await until(reflector.synced.is_set)
         drifted.volumes.upsert(decode_volume(msgspec.json.encode(ghost)))
         check = DriftCheck(api, [DriftPart(VOLUMES, decode_volume, drifted.volumes, reflector)], seen)
@@ -193,7 +184,7 @@ async def test_the_lease_is_taken_renewed_and_released(kubeconfig: Path) -> None
         for name in names:
             elector = Elector(api, "default", "real-lease", name, clock=CLOCK, rng=random.Random(), observer=Seen())
             leading.clear()
-            async with task(elector.run(work)):
+            async with running(elector.run(work)):
                 await asyncio.wait_for(leading.wait(), 10)
                 held = await spec_of(api)
                 assert held["holderIdentity"] == name
@@ -215,7 +206,7 @@ async def test_events_and_their_series_are_accepted(kubeconfig: Path) -> None:
         recorder = EventRecorder(api, CLOCK, seen, controller="pvc-prebinder.example/controller", instance="i_1")
         about = ObjectRef("v1", "PersistentVolume", "real-event", uid="u")
         claim = ObjectRef("v1", "PersistentVolumeClaim", "c", "default")
-        async with task(recorder.run()):
+        async with running(recorder.run()):
             for draft in (
                 EventDraft(about, claim, "Normal", "VolumeReserved", "Reserve", "x" * 5000),
                 EventDraft(claim, None, "Warning", "NoVolume", "Reserve", "ü" * 5000),

@@ -2,8 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 
 import pytest
 
@@ -15,6 +14,7 @@ from kube.objects.api_resource import VOLUMES
 from tests.fake_clock import FakeClock
 from tests.kube.lease_server import LeaseServer
 from tests.kube.scripted_transport import ScriptedTransport, answer, failure, thing
+from tests.running_task import running
 
 
 class Worker:
@@ -54,20 +54,14 @@ class Worker:
             self.stopped_at = self._clock.monotonic()
 
 
-@asynccontextmanager
-async def running(worker: Worker) -> AsyncIterator[asyncio.Future[None]]:
-    task = asyncio.ensure_future(worker.elector.run(worker.work))
-    try:
-        yield task
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+def electing(worker: Worker) -> AbstractAsyncContextManager[asyncio.Future[None]]:
+    return running(worker.elector.run(worker.work))
 
 
 async def test_the_first_acquisition_creates_the_lease() -> None:
     clock = FakeClock()
     server = LeaseServer(clock)
-    async with running(worker := Worker("a", clock, server)):
+    async with electing(worker := Worker("a", clock, server)):
         await clock.advance(1)
         assert worker.is_working()
         assert server.spec == {
@@ -84,7 +78,7 @@ async def test_renews_every_two_seconds_with_one_request_and_keeps_foreign_field
     clock = FakeClock()
     server = LeaseServer(clock)
     server.write(holderIdentity="", strategy="kept")
-    async with running(worker := Worker("a", clock, server)):
+    async with electing(worker := Worker("a", clock, server)):
         await clock.advance(1)
         server.requests.clear()
         await clock.advance(60)
@@ -97,7 +91,7 @@ async def test_renews_every_two_seconds_with_one_request_and_keeps_foreign_field
 async def test_what_the_holder_says_goes_with_a_renewal_once() -> None:
     clock = FakeClock()
     server = LeaseServer(clock)
-    async with running(worker := Worker("a", clock, server)):
+    async with electing(worker := Worker("a", clock, server)):
         worker.annotations = {"kept": "first"}
         await clock.advance(10)
         assert server.annotations == {"kept": "first"}
@@ -112,7 +106,7 @@ async def test_what_the_holder_says_goes_with_a_renewal_once() -> None:
 async def test_what_the_holder_says_outlives_a_conflict() -> None:
     clock = FakeClock()
     server = LeaseServer(clock)
-    async with running(worker := Worker("a", clock, server)):
+    async with electing(worker := Worker("a", clock, server)):
         await clock.advance(3)
         server.write(strategy="somebody wrote a field")
         worker.annotations = {"kept": "first"}
@@ -127,7 +121,7 @@ async def test_what_is_rejected_does_not_cost_the_lease(code: int) -> None:
     clock = FakeClock()
     server = LeaseServer(clock)
     server.rejected, server.rejection = {"kept"}, (code, failure(code, {422: "Invalid", 403: "Forbidden"}[code]))
-    async with running(worker := Worker("a", clock, server)):
+    async with electing(worker := Worker("a", clock, server)):
         await clock.advance(3)
         worker.annotations = {"kept": "first"}
         await clock.advance(60)
@@ -139,7 +133,7 @@ async def test_what_is_rejected_does_not_cost_the_lease(code: int) -> None:
 async def test_a_new_holder_says_what_it_knows() -> None:
     clock = FakeClock()
     server = LeaseServer(clock)
-    async with running(worker := Worker("a", clock, server)):
+    async with electing(worker := Worker("a", clock, server)):
         worker.annotations = {"kept": "first"}
         await clock.advance(10)
         server.annotations.clear()
@@ -153,7 +147,7 @@ async def test_a_second_candidate_waits_and_takes_over_when_renewals_stop() -> N
     clock = FakeClock()
     server = LeaseServer(clock)
     server.write(holderIdentity="dead", leaseDurationSeconds=15, leaseTransitions=7, renewTime="2050-01-01T00:00:00Z")
-    async with running(worker := Worker("b", clock, server)):
+    async with electing(worker := Worker("b", clock, server)):
         await clock.advance(14)
         assert not worker.is_working()
         await clock.advance(6)
@@ -164,7 +158,7 @@ async def test_a_second_candidate_waits_and_takes_over_when_renewals_stop() -> N
 async def test_a_holder_that_renews_is_never_robbed_however_wrong_its_clock() -> None:
     clock = FakeClock()
     server = LeaseServer(clock)
-    async with running(worker := Worker("b", clock, server)):
+    async with electing(worker := Worker("b", clock, server)):
         server.write(holderIdentity="alive", leaseDurationSeconds=15, renewTime="1990-01-01T00:00:00Z")
         for minute in range(30):
             server.write(renewTime=f"1990-01-01T00:{minute:02}:00Z")
@@ -176,7 +170,7 @@ async def test_a_holder_that_renews_is_never_robbed_however_wrong_its_clock() ->
 async def test_work_stops_before_another_may_begin_when_the_server_fails(state: str) -> None:
     clock = FakeClock()
     server = LeaseServer(clock)
-    async with running(worker := Worker("a", clock, server)):
+    async with electing(worker := Worker("a", clock, server)):
         await clock.advance(20)
         server.state = state  # type: ignore[assignment]
         failed_at = clock.monotonic()
@@ -195,7 +189,7 @@ async def test_work_stops_before_another_may_begin_when_the_server_fails(state: 
 async def test_a_short_outage_does_not_cost_the_lease() -> None:
     clock = FakeClock()
     server = LeaseServer(clock)
-    async with running(worker := Worker("a", clock, server)):
+    async with electing(worker := Worker("a", clock, server)):
         await clock.advance(4)
         server.state = "silent"
         await clock.advance(6)
@@ -208,7 +202,7 @@ async def test_a_short_outage_does_not_cost_the_lease() -> None:
 async def test_a_renewal_whose_answer_was_lost_is_read_again() -> None:
     clock = FakeClock()
     server = LeaseServer(clock)
-    async with running(worker := Worker("a", clock, server)):
+    async with electing(worker := Worker("a", clock, server)):
         await clock.advance(3)
         server.state = "deaf"
         await clock.advance(3)
@@ -221,7 +215,7 @@ async def test_a_robbed_or_deleted_lease_stops_the_work_at_once() -> None:
     for rob in (lambda s: s.write(holderIdentity="thief", leaseTransitions=9), lambda s: setattr(s, "lease", None)):
         clock = FakeClock()
         server = LeaseServer(clock)
-        async with running(worker := Worker("a", clock, server)):
+        async with electing(worker := Worker("a", clock, server)):
             await clock.advance(3)
             rob(server)
             await clock.advance(2)
@@ -232,7 +226,7 @@ async def test_a_robbed_or_deleted_lease_stops_the_work_at_once() -> None:
 async def test_a_process_that_slept_through_its_term_does_not_write() -> None:
     clock = FakeClock()
     server = LeaseServer(clock)
-    async with running(worker := Worker("a", clock, server)):
+    async with electing(worker := Worker("a", clock, server)):
         await clock.advance(3)
         wire = ScriptedTransport(lambda _: answer(200, thing("v", 2)))
         api = KubeApi(FencedTransport(wire, worker.terms[0]))
@@ -286,11 +280,11 @@ async def test_shutdown_ends_the_work_first_and_then_releases() -> None:
 async def test_the_next_candidate_need_not_wait_after_a_release() -> None:
     clock = FakeClock()
     server = LeaseServer(clock)
-    async with running(Worker("a", clock, server)), running(second := Worker("b", clock, server)):
+    async with electing(Worker("a", clock, server)), electing(second := Worker("b", clock, server)):
         await clock.advance(30)
         assert not second.terms
     second = Worker("b", clock, server)
-    async with running(second):
+    async with electing(second):
         await clock.advance(1)
         assert second.terms[0].transition == 1
 

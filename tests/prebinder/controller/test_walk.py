@@ -47,6 +47,7 @@ from tests.fakes.kube_api import Connection
 from tests.fakes.objects import claim_object, pod_object, volume_object
 from tests.kube.running_reflector import Held
 from tests.kube.scripted_transport import ScriptedTransport, answer, event, listing
+from tests.running_task import running
 from tests.test_architecture import ARCHITECTURE, FLOWCHARTS, PRODUCT, ROOT, arrows_of, modules_in
 
 Stack = tuple[str, ...]
@@ -145,10 +146,8 @@ async def test_the_event_of_a_claim_queues_its_pod() -> None:
         KubeApi(wire), CLAIMS, decode_claim, store.claims, clock=world.clock, observer=Held(), rng=Random(1)
     )
     with reconciler.wakeups.following(), stacks_at(WorkQueue.add) as stacks:
-        reflecting = asyncio.create_task(reflector.run())
-        await world.clock.advance(1)
-        reflecting.cancel()
-        await asyncio.gather(reflecting, return_exceptions=True)
+        async with running(reflector.run()):
+            await world.clock.advance(1)
     assert stacks == {EVENT}
 
 
@@ -161,10 +160,8 @@ async def test_a_queued_pod_is_planned_and_written_for(mode: Mode, stack: Stack)
     connection.on_write = lambda _: writes.append(modules_on(sys._getframe()))
     term = term_of(world, store, connection)
     with stacks_at(Planner.decide, Placing.in_topology, HealthGate.probe) as stacks:
-        running = asyncio.create_task(term.run())
-        await world.clock.advance(1)
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
+        async with running(term.run()):
+            await world.clock.advance(1)
     assert stacks == {PLANNING, PASS, CHECK}
     assert writes[0] == stack
 

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 
@@ -10,7 +9,6 @@ import pytest
 
 from binder.model.view import PlanSettings
 from kube.client.api import KubeApi
-from kube.client.transport import Request
 from kube.errors import LeadershipLost
 from kube.leaderelection.leadership import FencedTransport, Leadership
 from kube.objects.model import Pod
@@ -22,6 +20,7 @@ from scheduler.plugins.registry import default_profile
 from scheduler.standalone.cache import SchedulerCache
 from tests.fake_clock import FakeClock
 from tests.fakes.kube_api import Connection, FakeKubeApi
+from tests.fakes.lease_ends import LeaseEnds
 from tests.fakes.objects import claim_object, class_object, node_object, pod_object, volume_object
 from tests.scheduler.scheduler_in_memory import Events, Fixed, Metrics
 
@@ -105,20 +104,6 @@ class World:
         self.scheduler.stop()
         await self.clock.advance(LONG)
         await running
-
-
-@dataclass
-class LeaseEnds:
-    """The Lease is lost in the moment the last of so many writes is sent."""
-
-    leadership: Leadership
-    last: int
-    writes: int = 0
-
-    def __call__(self, request: Request) -> None:
-        self.writes += 1
-        if self.writes == self.last:
-            self.leadership.end()
 
 
 @pytest.mark.parametrize("story", STORIES)

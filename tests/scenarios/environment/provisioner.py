@@ -1,10 +1,10 @@
 """An external provisioner for classes that no other one serves, played by the test."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from typing import Final
 
+from tests.running_task import running
 from tests.scenarios.environment.admin import Document
 from tests.scenarios.environment.documents import ZONE
 from tests.scenarios.environment.world import World
@@ -37,15 +37,9 @@ async def make_volume(world: World, claim: Document) -> None:
     await world.admin.create(made)
 
 
-@asynccontextmanager
-async def provisioning(world: World, storage_class: str) -> AsyncIterator[None]:
+def provisioning(world: World, storage_class: str) -> AbstractAsyncContextManager[asyncio.Future[None]]:
     """While inside, claims of the class get a volume where one was selected for them."""
-    task = asyncio.create_task(_provision(world, storage_class))
-    try:
-        yield
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+    return running(_provision(world, storage_class))
 
 
 async def _provision(world: World, storage_class: str) -> None:

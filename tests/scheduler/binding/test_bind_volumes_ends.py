@@ -1,6 +1,5 @@
 """How waiting for a bind ends, and what is taken back then: nothing of which anything came."""
 
-import asyncio
 from collections.abc import Callable
 
 import pytest
@@ -8,6 +7,7 @@ import pytest
 from binder.matching.rejection import Reason
 from tests.fake_clock import settle
 from tests.fakes.objects import claim_object, volume_object
+from tests.running_task import running
 from tests.scheduler.storage import CLAIMS, LIMIT, REFERENCE, VOLUMES, Cluster, outcome
 
 SELECTED = "volume.kubernetes.io/selected-node"
@@ -228,10 +228,8 @@ async def test_a_cancelled_attempt_is_taken_back_by_rolling_back() -> None:
     cluster.pair("data", "pv-1")
     instance = cluster.instance()
     placement = instance.placement({"data": "pv-1"})
-    task = asyncio.create_task(instance.plugin.pre_bind(placement))
-    await settle()
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
+    async with running(instance.plugin.pre_bind(placement)):
+        await settle()
     assert instance.listening() == 0
     assert "claimRef" in cluster.volume("pv-1")["spec"]
     await instance.plugin.roll_back(placement)

@@ -1,6 +1,5 @@
 """What is written to a pod's status, and above all what is not."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -16,6 +15,7 @@ from scheduler.standalone.pod_status import TRIES, PodStatus, SchedulingStatus, 
 from tests.fake_clock import FakeClock, settle
 from tests.fakes.kube_api import Connection, FakeKubeApi, failure
 from tests.fakes.objects import pod_object
+from tests.running_task import running
 
 NO_ROOM = SchedulingStatus("Unschedulable", "0/1 nodes are available: 1 Insufficient cpu.")
 NOW = "2026-01-01T12:00:00Z"
@@ -53,12 +53,8 @@ class Desk:
 @asynccontextmanager
 async def working() -> AsyncIterator[Desk]:
     desk = Desk()
-    running = asyncio.ensure_future(desk.status.run())
-    try:
+    async with running(desk.status.run()):
         yield desk
-    finally:
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
 
 
 @pytest.mark.parametrize(
@@ -131,9 +127,8 @@ async def test_only_the_newest_is_written() -> None:
     desk = Desk()
     for number in range(5):
         desk.status.queue(desk.pod, SchedulingStatus("Unschedulable", f"reason {number}"))
-    running = asyncio.ensure_future(desk.status.run())
-    await settle()
-    running.cancel()
+    async with running(desk.status.run()):
+        await settle()
     assert [status["conditions"][0]["message"] for status in desk.written] == ["reason 4"]
 
 

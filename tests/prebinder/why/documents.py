@@ -159,6 +159,9 @@ def lease(name: str, ago: timedelta, namespace: str = "kube-system") -> Document
 SCHEDULED = lease("kube-scheduler", timedelta(seconds=2))
 """kube-scheduler is alive."""
 
+BOUND = [claim(volume="pv-1"), volume(claim="data", zone="a"), storage_class()]
+"""A claim bound to a volume of zone a."""
+
 
 def facts_of(*documents: Document, without: Iterable[Source] = ()) -> Facts:
     """Everything is read but what is `without`, which is forbidden."""

@@ -16,6 +16,7 @@ from prebinder.why.facts.facts import NOT_SERVED, Source
 from prebinder.why.reading.file import facts_from
 from tests.prebinder.dump_file import write_dump
 from tests.prebinder.why.documents import (
+    BOUND,
     DRIVER,
     NOW,
     SCHEDULED,
@@ -36,7 +37,6 @@ from tests.prebinder.why.documents import (
     why,
 )
 
-BOUND = [claim(volume="pv-1"), volume(claim="data", zone="a"), storage_class()]
 LATER = storage_class(provisioner=DRIVER)
 NOW_MADE = storage_class(provisioner=DRIVER, mode="Immediate")
 INSTALLED = [driver(), csi_node("n1", DRIVER)]

@@ -8,6 +8,7 @@ from binder.matching.rejection import Reason
 from kube.objects.model import SELECTED_NODE
 from prebinder.why.facts.facts import Source
 from tests.prebinder.why.documents import (
+    BOUND,
     DRIVER,
     SCHEDULED,
     Document,
@@ -25,7 +26,6 @@ from tests.prebinder.why.documents import (
     why,
 )
 
-BOUND = [claim(volume="pv-1"), volume(claim="data", zone="a"), storage_class()]
 NEW: Document = {"conditions": []}
 GATED = {"schedulingGates": [{"name": "example.com/later"}]}
 

@@ -7,6 +7,7 @@ import pytest
 from prebinder.cli import main
 from tests.prebinder.dump_file import write_dump
 from tests.prebinder.why.documents import (
+    BOUND,
     DRIVER,
     SCHEDULED,
     Document,
@@ -21,7 +22,6 @@ from tests.prebinder.why.documents import (
     why,
 )
 
-BOUND = [claim(volume="pv-1"), volume(claim="data", zone="a"), storage_class()]
 MADE = [storage_class(provisioner=DRIVER, mode="Immediate"), driver(), csi_node("n1", DRIVER)]
 QUOTA = 'persistentvolumeclaims "data-0" is forbidden: exceeded quota: x;y, requested: requests.storage=10Gi'
 

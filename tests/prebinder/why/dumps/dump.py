@@ -43,7 +43,6 @@ BOUND_ANYWHERE = [claim(volume="pv-1"), volume(claim="data"), storage_class()]
 OF_NOTHING = event("Pod", "another", "Scheduled", "assigned", type="Normal")
 """So that Events are in the dump."""
 
-BOUND = [claim(volume="pv-1"), volume(claim="data", zone="a"), storage_class()]
 CONTROLLER = "scheduler.cloud.example/pvc-prebinder"
 REFUSAL = (
     "No volumes reserved: NoJointAssignment. Add a volume so that one zone has a volume for each claim of the pod.\n"

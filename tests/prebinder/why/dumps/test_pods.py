@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.prebinder.why.documents import (
+    BOUND,
     DRIVER,
     SCHEDULED,
     claim,
@@ -19,7 +20,6 @@ from tests.prebinder.why.documents import (
     volume,
 )
 from tests.prebinder.why.dumps.dump import (
-    BOUND,
     BOUND_ANYWHERE,
     CONTROLLER,
     LATER,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     # They load gRPC, which takes 9 MB: only if there is a driver to probe.
     from csi.client.channel import Limits
     from csi.probe import DriverProbe, Observer
-    from csi.sweep import AskingOrder, Sweep, SweepObserver
+    from csi.sweep import DriverVolumes, Sweep, SweepObserver
     from csi.volume_probes import Pace
 
 Key = tuple[str, str]
@@ -48,13 +48,13 @@ class Drivers:
                 raise ValueError(f"CSI endpoint {endpoint.driver!r} is given twice; expected one endpoint per driver")
             by_name[endpoint.driver] = endpoint
         self._clock = clock
-        self._probes = _probes(by_name, limits, clock, observer) if by_name else {}
+        self._probes = _probes_of(by_name, limits, clock, observer) if by_name else {}
         self.records = HealthRecords(debounce or Debounce(), remembered)
         self.answering: list[Callable[[str], None]] = []
         """Called with the name of a driver that responds again, or for the first time."""
         for name, probe in self._probes.items():
             probe.session.answering.append(partial(self._answers, name))
-        self._asking: dict[Key, asyncio.Task[Verdict]] = {}
+        self._probing: dict[Key, asyncio.Task[Verdict]] = {}
 
     async def verdict(self, driver: str, handle: str, max_age: timedelta) -> Verdict:
         """Return a verdict that is at most `max_age` old. Raises nothing but cancellation.
@@ -71,16 +71,16 @@ class Drivers:
         known = self.records.state(driver, handle)
         if known is not None and known.last.fresh(self._clock.now(), max_age) and probe.is_complete(known.last):
             return reliable_verdict(known)
-        task = self._asking.get(key)
+        task = self._probing.get(key)
         if task is None:
-            task = self._asking[key] = asyncio.create_task(self._ask(probe, key))
+            task = self._probing[key] = asyncio.create_task(self._probe(probe, key))
         return await asyncio.shield(task)
 
     def state(self, driver: str, handle: str) -> HealthRecord | None:
         """Return what is known of a volume without a probe, None if it was not probed yet."""
         return self.records.state(driver, handle)
 
-    def sweep(self, driver: str, order: "AskingOrder", pace: "Pace", observer: "SweepObserver") -> "Sweep":
+    def sweep(self, driver: str, order: "DriverVolumes", pace: "Pace", observer: "SweepObserver") -> "Sweep":
         """Return the sweep over all volumes of a configured driver, to be run at every interval."""
         from csi.sweep import Sweep  # noqa: PLC0415 - see above
 
@@ -92,21 +92,21 @@ class Drivers:
 
     async def close(self) -> None:
         """End all probes and connections. Callers that still wait for a verdict are cancelled."""
-        asking = list(self._asking.values())
-        for task in asking:
+        probing = list(self._probing.values())
+        for task in probing:
             task.cancel()
-        await asyncio.gather(*asking, return_exceptions=True)
+        await asyncio.gather(*probing, return_exceptions=True)
         await asyncio.gather(*(probe.close() for probe in self._probes.values()))
 
     def _answers(self, driver: str) -> None:
         for listener in self.answering:
             listener(driver)
 
-    async def _ask(self, probe: "DriverProbe", key: Key) -> Verdict:
+    async def _probe(self, probe: "DriverProbe", key: Key) -> Verdict:
         try:
             verdict = await probe.probe(key[1])
         finally:
-            del self._asking[key]
+            del self._probing[key]
         if verdict.reason == BUSY:
             # Nothing was sent, so nothing was learned.
             known = self.records.state(*key)
@@ -114,7 +114,7 @@ class Drivers:
         return reliable_verdict(self.records.observe(*key, verdict))
 
 
-def _probes(
+def _probes_of(
     endpoints: Mapping[str, Endpoint], limits: "Limits | None", clock: Clock, observer: "Observer"
 ) -> "dict[str, DriverProbe]":
     from csi.client.channel import Limits  # noqa: PLC0415 - see above

@@ -61,7 +61,7 @@ class DriverProbe:
         """Whether `probe` would learn no more: a glance may omit the topology of a healthy volume."""
         agreed = self.session.agreed
         left_out = verdict.state is HealthState.HEALTHY and verdict.topology is None
-        return not (left_out and agreed is not None and agreed.asks_place_apart)
+        return not (left_out and agreed is not None and agreed.needs_second_call)
 
     def witness(self) -> Witness:
         """Return the source and time for a verdict given now."""
@@ -83,17 +83,19 @@ class DriverProbe:
             verdict = interpret.failed_call(self.witness(), failed.code, failed.details)
         else:
             method = _method(negotiation)
-            verdict = await self._ask(handle, negotiation, place=place)
+            verdict = await self._by_protocol(handle, negotiation, place=place)
         self._observer.probed(self.driver, method, verdict.state, self._clock.monotonic() - started)
         return verdict
 
-    async def _ask(self, handle: str, negotiation: Negotiation, *, place: bool) -> Verdict:
+    async def _by_protocol(self, handle: str, negotiation: Negotiation, *, place: bool) -> Verdict:
         match negotiation.protocol:
             case None:
                 return interpret.unsupported(self.witness())
             case HealthProtocol.CONDITION_BY_LIST:
                 return await self._find_in_list(handle)
-            case HealthProtocol.HEALTH_BY_LIST | HealthProtocol.HEALTH_BY_GET if place and negotiation.asks_place_apart:
+            case HealthProtocol.HEALTH_BY_LIST | HealthProtocol.HEALTH_BY_GET if (
+                place and negotiation.needs_second_call
+            ):
                 verdict, where = await asyncio.gather(self._health(handle), self._volume(handle, negotiation))
                 return interpret.placed(verdict, where)
             case HealthProtocol.HEALTH_BY_LIST | HealthProtocol.HEALTH_BY_GET:

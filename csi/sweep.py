@@ -30,7 +30,7 @@ _LIST_SHARE: Final = 0.5
 _NO_AGE: Final = timedelta()
 
 
-class AskingOrder(Protocol):
+class DriverVolumes(Protocol):
     """Provides the volumes of a driver."""
 
     async def handles(self, driver: str) -> Iterable[str]:
@@ -74,7 +74,7 @@ class Sweep:
         self,
         probe: DriverProbe,
         records: HealthRecords,
-        order: AskingOrder,
+        order: DriverVolumes,
         pace: Pace,
         clock: Clock,
         observer: SweepObserver,

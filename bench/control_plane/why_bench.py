@@ -46,7 +46,7 @@ async def _measure(pending: int, bound: int) -> list[Row]:
             await _fill(ready, _settled(laid_out, count))
             laid_out = count
             await _caught_up(ready)
-            seconds, peak, summary = await asyncio.to_thread(_ask, ready)
+            seconds, peak, summary = await asyncio.to_thread(_run_why, ready)
             say(f"why -A: {pending} of {pending + count} claims pending: {seconds:.1f} s, {peak:.0f} MB, {summary}")
             name = f"{pending:,} of {pending + count:,} claims pending"
             goal = SECONDS if (pending, count) == (PENDING, BOUND) else None
@@ -60,7 +60,7 @@ async def _caught_up(ready: Stage) -> None:
         await ready.api.list_page(resource, limit=1)
 
 
-def _ask(ready: Stage) -> tuple[float, float, str]:
+def _run_why(ready: Stage) -> tuple[float, float, str]:
     """Return what the command takes as its own process: seconds, megabytes at the peak, and what it says."""
     command = [sys.executable, "-m", "prebinder.cli", "why", "-A", f"--kubeconfig={ready.cluster.kubeconfig}"]
     with tempfile.TemporaryFile() as out:

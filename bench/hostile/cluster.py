@@ -33,7 +33,7 @@ class HostileCluster:
         self.leased = asyncio.Event()
         """Set when a controller has become leader."""
         self.renewals: list[float] = []
-        self.told: set[str] = set()
+        self.reported: set[str] = set()
         """Names of the pods for which an Event was sent."""
 
     @property
@@ -103,7 +103,7 @@ class HostileCluster:
         if request.method == "POST" and request.path.endswith("/events"):
             event: Document = msgspec.json.decode(await request.read())
             if event["regarding"]["kind"] == "Pod":
-                self.told.add(event["regarding"]["name"])
+                self.reported.add(event["regarding"]["name"])
             return _json({"metadata": {"name": event["metadata"]["name"], "resourceVersion": "1"}}, status=201)
         return _json(_NOT_FOUND, status=404)
 

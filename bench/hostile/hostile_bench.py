@@ -41,26 +41,26 @@ async def _rows(quick: bool) -> list[Row]:
 
 
 class Outcome:
-    """`pause` in seconds, `own` the longest in the controller's processor time; `answered`: after how many seconds
-    every pod had an Event, None if not all had.
+    """`pause` in seconds, `own` the longest in the controller's processor time; `answered`: seconds until every pod had
+    an Event, None if not all had.
     """
 
     def __init__(self, pause: float, own: float, cluster: HostileCluster, answered: float | None) -> None:
         self.pause, self.own = pause, own
         self.renewal = cluster.longest_without_renewal
-        self.told = len(cluster.told)
+        self.reported = len(cluster.reported)
         self.answered = answered
 
 
 def _about(hostile: HostileInput, rounds: list[Outcome]) -> list[Row]:
     best = min(rounds, key=lambda outcome: outcome.pause)
-    told = f"{best.told} of {hostile.pods} pods rejected with an Event"
-    told += f", all after {best.answered:.1f} s" if best.answered is not None else ""
-    told += f"; {min(outcome.own for outcome in rounds) * 1e3:.0f} ms of the controller's own processor time"
+    detail = f"{best.reported} of {hostile.pods} pods rejected with an Event"
+    detail += f", all after {best.answered:.1f} s" if best.answered is not None else ""
+    detail += f"; {min(outcome.own for outcome in rounds) * 1e3:.0f} ms of the controller's own processor time"
     pauses = tuple(outcome.pause * 1e3 for outcome in rounds) if len(rounds) > 1 else ()
     # The least counts: other work on the machine only makes a pause longer.
     rows = [
-        Row(f"longest pause: {hostile.name}", best.pause * 1e3, "ms", told, at_most=GOAL_MS, rounds=pauses),
+        Row(f"longest pause: {hostile.name}", best.pause * 1e3, "ms", detail, at_most=GOAL_MS, rounds=pauses),
     ]
     renewal = max(outcome.renewal for outcome in rounds)
     deadline = LeaseTiming().renew_deadline
@@ -91,17 +91,17 @@ async def _watched(process: Process, cluster: HostileCluster, hostile: HostileIn
     process.stdin.write(b"leading\n")
     await process.stdout.readline()
     cluster.let_loose()
-    answered = await _told(cluster, hostile.pods, seconds)
+    answered = await _all_reported(cluster, hostile.pods, seconds)
     process.stdin.write(b"enough\n")
     pause, own = map(float, (await process.stdout.readline()).split())
     return Outcome(pause, own, cluster, answered)
 
 
-async def _told(cluster: HostileCluster, pods: int, seconds: float) -> float | None:
+async def _all_reported(cluster: HostileCluster, pods: int, seconds: float) -> float | None:
     """Wait for so many seconds; return after how many every pod had an Event."""
     began, answered = monotonic(), None
     while monotonic() - began < seconds:
-        if answered is None and len(cluster.told) >= pods:
+        if answered is None and len(cluster.reported) >= pods:
             answered = monotonic() - began
         await asyncio.sleep(0.05)
     return answered

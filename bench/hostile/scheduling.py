@@ -129,14 +129,16 @@ def _with_capacities(count: int) -> Hostile:
 
 def _templates(count: int) -> Hostile:
     """As many templates in two profiles, 5,000 nodes, each template again and again."""
-    pods = [_asking(f"p{turn}-{number}", {"cpu": f"{number + 1}m"}) for turn in range(3) for number in range(count)]
+    pods = [
+        _pod_requesting(f"p{turn}-{number}", {"cpu": f"{number + 1}m"}) for turn in range(3) for number in range(count)
+    ]
     return Hostile(list(nodes(5000)), [pod for each in pods for pod in (each, _renamed(each))], profiles=2)
 
 
 def _in_turn(count: int, size: int = 5000) -> Hostile:
     """Pods of as many templates in turn: on 5,000 nodes 1,000 are more than are cached."""
     pods = [
-        _asking(f"p{number}", {"cpu": f"{number % count + 1}m", "memory": f"{number % count + 1}Mi"})
+        _pod_requesting(f"p{number}", {"cpu": f"{number % count + 1}m", "memory": f"{number % count + 1}Mi"})
         for number in range(2 * MANY_TEMPLATES)
     ]
     return Hostile(list(nodes(size)), pods)
@@ -160,8 +162,8 @@ def _many_terms(count: int) -> Hostile:
 
 def _full(count: int) -> Hostile:
     """As many nodes filled by pods of low priority, and pods that need preemption."""
-    standing = [_on(_asking(f"s{number}", {"cpu": "60"}), number) for number in range(count)]
-    arriving = [_asking(f"p{number}", {"cpu": "32"}) for number in range(60)]
+    standing = [_on(_pod_requesting(f"s{number}", {"cpu": "60"}), number) for number in range(count)]
+    arriving = [_pod_requesting(f"p{number}", {"cpu": "32"}) for number in range(60)]
     for document in arriving:
         document["spec"]["priority"] = 100
     return Hostile([*nodes(count), *standing], arriving)
@@ -189,7 +191,7 @@ _INPUTS: Final[dict[str, tuple[Callable[[int], Hostile], int]]] = {
 }
 
 
-def _asking(name: str, requests: dict[str, str]) -> Document:
+def _pod_requesting(name: str, requests: dict[str, str]) -> Document:
     document = pod(name, [], gated=False)
     document["spec"]["containers"][0]["resources"] = {"requests": requests}
     return document

@@ -69,7 +69,7 @@ async def _run(nodes: int, requests: int) -> list[Row]:
             for number in range(WARM_UP + requests):
                 for verb in VERBS:
                     for url, into in ((ours, times[verb].ours), (echo, times[verb].echo)):
-                        seconds = await _ask(session, f"{url}/{verb}", bodies[number % LISTS])
+                        seconds = await _call(session, f"{url}/{verb}", bodies[number % LISTS])
                         if number >= WARM_UP:
                             into.append(seconds)
             for verb in VERBS:
@@ -110,7 +110,7 @@ def _pod(claim: str) -> Document:
     }
 
 
-async def _ask(session: aiohttp.ClientSession, url: str, body: bytes) -> float:
+async def _call(session: aiohttp.ClientSession, url: str, body: bytes) -> float:
     began = perf_counter()
     async with session.post(url, data=body, headers={"Content-Type": "application/json"}) as answer:
         await answer.read()

@@ -14,7 +14,7 @@ from typing import Final
 
 from binder.assignment.other_pods import OtherPods, Placed, known
 from binder.assignment.pod_rejection import affinity_rejection, disk_rejection, port_rejection, spread_rejection
-from binder.assignment.promised_pods import PromisedPod
+from binder.assignment.reserved_pods import ReservedPod
 from binder.assignment.topologies import Topology
 from binder.matching.rejection import Reason, Rejection
 from binder.model.demand import Demand
@@ -92,8 +92,8 @@ class Neighbourhood:
         moving = others.ties.of_kind[TieKind.NEAR] | others.ties.of_kind[TieKind.SPREAD]
         self._moving = moving
         self._moving_keys = {others.ties.numbered[number].key for number in numbers_in(moving)}
-        for promised in others.promised:
-            self._book_promised(promised)
+        for reserved in others.reserved:
+            self._book_reserved(reserved)
 
     def is_tied(self, demand: Demand) -> bool:
         """Whether other pods restrict where the pod may run, or the pod restricts others."""
@@ -204,17 +204,17 @@ class Neighbourhood:
         if all(self._domains_of(key).is_certain(booked.possible) for key in self._moving_keys):
             self._sure = self._joined(self._sure, counted, booked.node)
 
-    def _book_promised(self, promised: PromisedPod) -> None:
-        kind = self._kind(promised.pod)
-        possible = self._accessible(promised.pod, promised.volumes, None)
+    def _book_reserved(self, reserved: ReservedPod) -> None:
+        kind = self._kind(reserved.pod)
+        possible = self._accessible(reserved.pod, reserved.volumes, None)
         if not kind.is_tied or not possible:
             return
         fit = possible & ~kind.closed
-        holds = (hold.node for hold in self._others.view.ledger.of_pod(promised.pod.key))
+        holds = (hold.node for hold in self._others.view.ledger.of_pod(reserved.pod.key))
         named = next((self._others.numbers[name] for name in holds if name in self._others.numbers), None)
         at = (fit or possible).bit_length() - 1 if named is None else named
         lost = sum(self._loss(self._conflicting(kind, other.kind), other.possible, fit) for other in self._booked)
-        self._book(promised.pod, _Booked(kind, possible, fit, at, fit.bit_count() - lost))
+        self._book(reserved.pod, _Booked(kind, possible, fit, at, fit.bit_count() - lost))
 
     def _joined(self, placed: PlacedPods, pod: Pod, number: int) -> Placed:
         return Placed(self._others.placed.nodes, self._index, placed.pod_groups.with_pod(pod, number))

@@ -231,11 +231,11 @@ class NodeBooking:
         if room is None:
             seen = node_view(self._view.snapshot, name)
             room = Room(seen, dict(seen.free), dict(seen.attach_used))
-            self._book_promised(room, name)
+            self._book_reserved(room, name)
             self._rooms[name] = room
         return room
 
-    def _book_promised(self, room: Room, name: str) -> None:
+    def _book_reserved(self, room: Room, name: str) -> None:
         """Count pods of earlier passes that have volumes reserved for this node and are not on it yet."""
         pods = self._view.snapshot.pods
         placed: set[str] = set()

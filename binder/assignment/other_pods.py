@@ -10,7 +10,7 @@ from typing import Final
 from immutables import Map
 from msgspec.structs import replace
 
-from binder.assignment.promised_pods import PromisedPod, promised_pods
+from binder.assignment.reserved_pods import ReservedPod, reserved_pods
 from binder.model.demand import Demand
 from binder.model.view import View
 from kube.objects.model import Node, Pairs, Pod
@@ -46,7 +46,7 @@ class OtherPods:
     numbers: Mapping[str, int]
     placed: PlacedPods
     ties: Ties
-    promised: tuple[PromisedPod, ...]
+    reserved: tuple[ReservedPod, ...]
     decided: int
 
 
@@ -70,12 +70,12 @@ def other_pods_of(view: View, demands: Iterable[Demand]) -> OtherPods | None:
     placed = [pod for pod in others if pod.node_name and not pod.finished and _matters(pod, wanted)]
     ledger = [view.snapshot.pods[key] for key in view.ledger.by_pod if key in view.snapshot.pods]
     waiting = {pod.key: pod for pod in (*others, *ledger) if not pod.node_name}
-    promised = tuple(promised_pods(view, waiting.values(), pods.keys()))
+    reserved = tuple(reserved_pods(view, waiting.values(), pods.keys()))
     nodes = [node for _, node in sorted(view.snapshot.nodes.items())]
     numbers = {node.name: number for number, node in enumerate(nodes)}
     groups = PodGroups.of((known(pod), numbers[pod.node_name]) for pod in placed if pod.node_name in numbers)
     stage = Placed([_Labels(dict(node.labels)) for node in nodes], NodeIndex.of(nodes), groups)
-    return OtherPods(view, nodes, numbers, stage, ties, promised, len(pods))
+    return OtherPods(view, nodes, numbers, stage, ties, reserved, len(pods))
 
 
 def _namespaces_meant(pods: Iterable[Pod]) -> frozenset[str] | None:

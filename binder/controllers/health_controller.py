@@ -22,7 +22,7 @@ from binder.reporting.health_events import HealthAnnouncer
 from binder.reporting.observe import ConflictKind, ReservationMetrics
 from binder.reservation.release import Cause, take_back
 from binder.writers.keyed_locks import KeyedLocks
-from binder.writers.object_client import FASTER, LiveObjects
+from binder.writers.object_client import FASTER, ObjectClient
 from binder.writers.rollback import Rollback
 from csi.health.health import Finding, HealthRecord
 from kube.client.rate_limit import TokenBucket
@@ -68,7 +68,7 @@ class HealthController:
 
     store: Store
     known: KnownHealth
-    live: LiveObjects
+    client: ObjectClient
     rollback: Rollback
     queue: WorkQueue[str]
     locks: KeyedLocks
@@ -153,10 +153,10 @@ class HealthController:
         write.
         """
         try:
-            await self.live.patch_volume(care.volume, care.patch(self.clock.now(), self.settings))
+            await self.client.patch_volume(care.volume, care.patch(self.clock.now(), self.settings))
         except FASTER:
             self.metrics.conflicted(VOLUMES.plural, ConflictKind.RESOURCE_VERSION)
-            await self.live.volume(care.volume.name)
+            await self.client.volume(care.volume.name)
             raise TryAgain from None
         except TerminalError as error:
             self.announcer.write_rejected(care.volume, error.message)

@@ -17,7 +17,7 @@ from typing import Final, Protocol, TypeVar
 
 from immutables import Map
 
-from binder.assignment.promised_pods import former_bookings
+from binder.assignment.reserved_pods import former_bookings
 from binder.assignment.topologies import Groupings
 from binder.health.node_storage import NodeStorage
 from binder.health.volume_policy import refuse_health
@@ -145,7 +145,7 @@ class Planner:
         view, now = self._view(), self._clock.now()
         return all(
             refuse_health(view, placement.volume, now) is None
-            and (isinstance(decision, Finish) or self._is_promised(placement))
+            and (isinstance(decision, Finish) or self._is_held(placement))
             for placement in decision.placements
         )
 
@@ -200,7 +200,7 @@ class Planner:
             await self._answer(requests, decided, now)
         finally:
             for answer in requests.values():
-                _tell(answer, None)
+                _resolve(answer, None)
 
     async def _answer(
         self, requests: Mapping[str, Answer], decided: Mapping[str, Decision | Exception], now: datetime
@@ -211,11 +211,11 @@ class Planner:
             decision = decided.get(key)
             noted += 1
             if decision is None or isinstance(decision, Exception):
-                _tell(answer, decision)
+                _resolve(answer, decision)
             elif self._is_about(decision.pod):
                 if isinstance(decision, Reserve):
                     self.ledger = self.ledger.with_holds(holds_of(decision, now))
-                _tell(answer, decision)
+                _resolve(answer, decision)
                 noted += len(decision.pod.claims)
             if noted >= ANSWERED_IN_A_TURN:
                 noted = 0
@@ -236,7 +236,7 @@ class Planner:
         pod = self._store.snapshot().pods.get(planned.key)
         return pod is not None and decisive(pod) == decisive(planned)
 
-    def _is_promised(self, placement: Placement) -> bool:
+    def _is_held(self, placement: Placement) -> bool:
         hold = self.ledger.holds.get(placement.volume.name)
         return hold is not None and hold.claim_uid == placement.claim.uid
 
@@ -323,7 +323,7 @@ def _by_urgency(view: View, pods: Iterable[Pod], now: datetime) -> list[Pod]:
     return [*(demand.pod for demand in sorted(urgent, key=lambda demand: demand.urgency)), *others]
 
 
-def _tell(answer: Answer, decided: Decision | Exception | None) -> None:
+def _resolve(answer: Answer, decided: Decision | Exception | None) -> None:
     if answer.done():
         return
     if isinstance(decided, Exception):

@@ -63,7 +63,7 @@ class ReleaseController:
         self._clean_up = CleanUp(clock)
 
     async def run(self) -> None:
-        """Sweep until the queue is shut down. Start it when all kinds are synced, not before."""
+        """Release what is due until the queue is shut down. Start it when all kinds are synced, not before."""
         with self._following():
             await self._look_at_all()
             await self._queue.run(WORKERS, self.handle)

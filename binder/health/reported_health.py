@@ -25,9 +25,7 @@ def reported(
     probed: Collection[str],
     now: datetime,
 ) -> tuple[Finding, ...]:
-    """Return what is reported about the volume, one finding for each source; `asked` are the drivers that are
-    probed.
-    """
+    """Return what is reported about the volume, one finding for each source; `probed` are the drivers that we probe."""
     published = None if volume.driver in probed else published_finding(volume, annotations, now)
     others = reported_by_others(volume, snapshot, node_storage, now)
     return others if published is None else (published, *others)

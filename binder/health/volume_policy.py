@@ -16,7 +16,7 @@ def refuse_use(view: View, volume: Volume, now: datetime, claim: Claim | None = 
 
     A volume without a recent verdict may be planned: it is probed before anything is written.
     """
-    return _promised(view, volume, now, claim) or _quarantined(view, volume) or refuse_health(view, volume, now)
+    return _reserved(view, volume, now, claim) or _quarantined(view, volume) or refuse_health(view, volume, now)
 
 
 def refuse_health(view: View, volume: Volume, now: datetime) -> Rejection | None:
@@ -48,7 +48,7 @@ def refuse_health(view: View, volume: Volume, now: datetime) -> Rejection | None
     return None
 
 
-def _promised(view: View, volume: Volume, now: datetime, claim: Claim | None) -> Rejection | None:
+def _reserved(view: View, volume: Volume, now: datetime, claim: Claim | None) -> Rejection | None:
     hold = view.ledger.keeps(volume.name)
     if hold is not None and not (claim and hold.claim_key == claim.key and hold.claim_uid == claim.uid):
         return _reserved_for(volume, hold.claim_key, "write in progress")

@@ -91,7 +91,9 @@ def refuse_attachments(
 
 
 def refuse_missing_driver(name: str, drivers: Iterable[str], missing: Collection[str]) -> Rejection | None:
-    """Return which of the drivers the node lacks although it must have it (`missing_drivers`), or None."""
+    """Return which of the drivers the node lacks although it must have it, or None. `missing` is from
+    `kube.store.node_view.missing_drivers`.
+    """
     for driver in drivers:
         if driver in missing:
             return Rejection(Reason.DRIVER_NOT_ON_NODE, name, f"CSI driver {driver} registered", "not on the node")

@@ -89,7 +89,7 @@ class Reason(StrEnum):
     NO_UNBOUND_CLAIM = "NoUnboundClaim"
     PROGRESSING = "Progressing"
     # A pod on its way to the node that was chosen for it.
-    CLAIM_PROMISED = "ClaimPromisedOtherwise"
+    CLAIM_RESERVED_ELSEWHERE = "ClaimReservedElsewhere"
     PROVISIONING_FAILED = "ProvisioningFailed"
     BIND_TIMEOUT = "BindTimeout"
     KEPT_CHANGING = "KeptChanging"

@@ -11,10 +11,10 @@ from kube.store.snapshot import Snapshot
 
 
 def pending_reason(claim: Claim, snapshot: Snapshot, reasons: Mapping[str, Reason]) -> Reason:
-    """Return what the claim waits for: the result of the last attempt for its pod (`told`, by claim), else what is
-    evident.
+    """Return what the claim waits for: the reason of its pod's last attempt (`reasons`, by claim), else what is on the
+    objects.
     """
-    # A finished pod waits for nothing; its claim does, and for what is evident.
+    # A finished pod waits for nothing; its claim does, for what the objects show.
     if reasons.get(claim.key, Reason.POD_ENDED) is not Reason.POD_ENDED:
         return reasons[claim.key]
     name = class_of(claim)

@@ -265,7 +265,7 @@ def _being_written(view: View, pod: Pod, claim: Claim, now: datetime) -> Anchor 
     What was reserved for another pod and is still being written may fail: until that is known, no gate is removed and
     no other claim is bound because of it.
     """
-    for hold, held in _promised(view, claim):
+    for hold, held in _holds(view, claim):
         if not hold.seen:
             return Anchor(held) if hold.pod_key == pod.key else Wait(pod, Reason.PROGRESSING, until=now + _ONE_WRITE)
     return None
@@ -276,14 +276,14 @@ def _free(view: View, claim: Claim, storage_class: StorageClass, now: datetime) 
     no pin.
     """
     opened = _open(view, claim, storage_class, now)
-    hint = next((Anchor(held) for _, held in _promised(view, claim) if _keeps_word(view, claim, held, now)), None)
+    hint = next((Anchor(held) for _, held in _holds(view, claim) if _keeps_word(view, claim, held, now)), None)
     hint = hint or _reserved(view, claim, now)
     if hint is None:
         return opened
     return Hinted(hint, replace(opened, pin="")) if isinstance(opened, Open) else hint
 
 
-def _promised(view: View, claim: Claim) -> Iterator[tuple[Hold, Volume]]:
+def _holds(view: View, claim: Claim) -> Iterator[tuple[Hold, Volume]]:
     for hold in sorted(view.ledger.of_claim(claim.key), key=lambda hold: hold.volume):
         held = view.snapshot.volumes.get(hold.volume) if hold.claim_uid == claim.uid else None
         if held is not None:
@@ -370,9 +370,9 @@ def _only_nodes(pod: Pod, standings: Iterable[Standing]) -> frozenset[str] | Non
 
 
 def _nothing_open(pod: Pod, anchors: tuple[Anchor, ...], standings: Sequence[Standing]) -> Wait:
-    promised = [anchor for anchor in anchors if not anchor.bound]
-    if promised:
-        until = min((anchor.until for anchor in promised if anchor.until), default=None)
+    unfinished = [anchor for anchor in anchors if not anchor.bound]
+    if unfinished:
+        until = min((anchor.until for anchor in unfinished if anchor.until), default=None)
         return Wait(pod, Reason.ALREADY_RESERVED, until)
     left = [standing.reason for standing in standings if isinstance(standing, LeftAlone)]
     return Wait(pod, left[0] if left else Reason.NO_UNBOUND_CLAIM)

@@ -112,7 +112,7 @@ def _add_pods(formulation: Formulation, shapes: Sequence[PodShape]) -> None:
 
 
 class _VolumeRows:
-    """`asked`: how many claims of a kind each column brings. `shares`: by kind, what each pool of volumes serves."""
+    """`_requests`: how many claims of a kind each column has. `_shares`: by kind, what each pool of volumes serves."""
 
     def __init__(self, formulation: Formulation, competition: Competition) -> None:
         self._formulation = formulation

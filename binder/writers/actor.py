@@ -18,7 +18,7 @@ from binder.reservation.writes import Patch, commit_volume, reserve_claim, reser
 from binder.writers.complete import Completer
 from binder.writers.keyed_locks import KeyedLocks
 from binder.writers.last_look import ActSettings, EndedAttempt, LastLook, LostPlacement, same_offer, what_happened
-from binder.writers.object_client import FASTER, TRIES, LiveObjects
+from binder.writers.object_client import FASTER, TRIES, ObjectClient
 from binder.writers.rollback import Held, Rollback
 from kube.clock import Now
 from kube.errors import KubeError
@@ -30,7 +30,7 @@ from kube.objects.model import Claim, Volume
 class Applier:
     """Writes reservations for one holder of the Lease."""
 
-    live: LiveObjects
+    client: ObjectClient
     last_look: LastLook
     rollback: Rollback
     clock: Now
@@ -62,7 +62,7 @@ class Applier:
         """
         for _ in range(TRIES):
             former = former_reservations(
-                placement.claim, placement.volume, self.live.snapshot(), self.settings.annotations
+                placement.claim, placement.volume, self.client.snapshot(), self.settings.annotations
             )
             if all([await self.rollback.carry_out(release) for release in former]):
                 return
@@ -79,7 +79,7 @@ class Applier:
                 volume, read = await self._same_offer(placement, volume, now), True
                 continue
             try:
-                written = (await self.live.patch_volume(volume, self._body(claim, mode, now))).record
+                written = (await self.client.patch_volume(volume, self._body(claim, mode, now))).record
             except FASTER:
                 volume, read = await self._same_offer(placement, volume, now), True
                 continue
@@ -132,10 +132,10 @@ class Applier:
             if claim.volume_name:
                 raise LostPlacement(placement, f"claim {claim.key} was bound to volume {claim.volume_name}")
             try:
-                await self.live.patch_claim(claim, reserve_claim(reservation, self.settings.annotations))
+                await self.client.patch_claim(claim, reserve_claim(reservation, self.settings.annotations))
             except FASTER:
                 self.metrics.conflicted(CLAIMS.plural, ConflictKind.RESOURCE_VERSION)
-                claim = await self.live.claim(claim.key)
+                claim = await self.client.claim(claim.key)
                 continue
             return
         raise LostPlacement(placement, f"claim {placement.claim.key} kept changing")
@@ -144,7 +144,7 @@ class Applier:
         """Whether the PV controller is working on it already: then nothing needs to be written, and a write of ours
         would disturb it.
         """
-        known = self.live.snapshot().volumes.get(volume.name)
+        known = self.client.snapshot().volumes.get(volume.name)
         return known is not None and names(known, claim)
 
     def _has_reservation(self, claim: Claim, volume: Volume, now: datetime) -> bool:
@@ -153,7 +153,7 @@ class Applier:
 
     async def _keep_one(self, placement: Placement) -> None:
         """After the writes: a claim that turns out to hold two volumes, because of another writer, keeps the older."""
-        surplus = doubles(placement.claim, self.live.snapshot(), self.settings.annotations)
+        surplus = doubles(placement.claim, self.client.snapshot(), self.settings.annotations)
         for release in surplus:
             self.metrics.conflicted(VOLUMES.plural, ConflictKind.DOUBLE_RESERVED)
             await self.rollback.carry_out(release)

@@ -32,7 +32,7 @@ from binder.reservation.contract import Annotations
 from binder.reservation.release import names
 from binder.reservation.writes import bind_claim, bind_volume, claim_status_bound, volume_phase_bound
 from binder.writers.last_look import EndedAttempt, LastLook, LostPlacement, same_offer, side_by_side, what_happened
-from binder.writers.object_client import FASTER, TRIES, LiveObjects, LiveVolume
+from binder.writers.object_client import FASTER, TRIES, LiveVolume, ObjectClient
 from binder.writers.rollback import Held
 from kube.clock import Now
 from kube.objects.api_resource import CLAIMS, VOLUMES, Resource
@@ -43,7 +43,7 @@ from kube.objects.model import Claim, Volume
 class Completer:
     """Binds volumes to claims. Nothing of ours remains on the objects: the claimRef with its uid is the reservation."""
 
-    live: LiveObjects
+    client: ObjectClient
     last_look: LastLook
     clock: Now
     metrics: ReservationMetrics
@@ -73,7 +73,7 @@ class Completer:
 
     async def _resume(self, begun: Placement) -> Volume:
         """Continue from where the bind is by now: while the pod waited for its turn others may have continued it."""
-        known = self.live.snapshot().claims.get(begun.claim.key)
+        known = self.client.snapshot().claims.get(begun.claim.key)
         if known is not None and _is_bound_to(known, begun):
             return begun.volume
         claim = await self._still_open(begun)
@@ -98,7 +98,7 @@ class Completer:
             try:
                 self.last_look.require_healthy(placement, live.record)
                 body = bind_volume(live.record, claim, self.annotations)
-                return await self.live.patch_volume(live.record, body)
+                return await self.client.patch_volume(live.record, body)
             except FASTER:
                 self.metrics.conflicted(VOLUMES.plural, ConflictKind.RESOURCE_VERSION)
                 live = None
@@ -106,7 +106,7 @@ class Completer:
 
     def _as_known(self, name: str) -> LiveVolume | None:
         """Return the volume as the watch shows it, without its JSON, which the response to the next write brings."""
-        volume = self.live.snapshot().volumes.get(name)
+        volume = self.client.snapshot().volumes.get(name)
         return None if volume is None else LiveVolume(volume, msgspec.Raw(b""))
 
     async def _commit(self, placement: Placement, now: datetime, ours: list[Held]) -> LiveVolume:
@@ -115,7 +115,7 @@ class Completer:
         for _ in range(TRIES):
             self.last_look.require_healthy(placement, volume)
             try:
-                written = await self.live.patch_volume(volume, bind_volume(volume, claim, self.annotations))
+                written = await self.client.patch_volume(volume, bind_volume(volume, claim, self.annotations))
             except FASTER:
                 live = await self.last_look.reread(placement, volume.name)
                 if names(live.record, claim):
@@ -132,14 +132,14 @@ class Completer:
 
     def _check_unserved(self, placement: Placement) -> None:
         """While this pod waited for its turn, kube-scheduler may have given the claim another volume."""
-        snapshot = self.live.snapshot()
+        snapshot = self.client.snapshot()
         for name in snapshot.volumes_by_claim.get(placement.claim.key, ()):
             if name != placement.volume.name and names(snapshot.volumes[name], placement.claim):
                 raise self._lost(placement, CLAIMS, f"claim {placement.claim.key} was bound to volume {name}")
 
     async def _second_look(self, placement: Placement) -> Claim:
         """Return the claim as it was read when the turn began, or read it again (see above). Raises LostPlacement."""
-        snapshot, read = self.live.snapshot(), placement.claim
+        snapshot, read = self.client.snapshot(), placement.claim
         if snapshot.claims.get(read.key) != read or not all_gated(read.key, snapshot):
             return await self._still_open(placement)
         self._check_unserved(placement)
@@ -147,7 +147,7 @@ class Completer:
 
     async def _still_open(self, placement: Placement) -> Claim:
         """Read the claim; LostPlacement if it is gone or has another volume, or another volume names it."""
-        claim = await self.live.claim(placement.claim.key)
+        claim = await self.client.claim(placement.claim.key)
         if claim is None or claim.uid != placement.claim.uid or claim.deleting:
             raise LostPlacement(placement, f"claim {placement.claim.key} was deleted")
         self._require_ours(placement, claim)
@@ -167,19 +167,19 @@ class Completer:
             placement,
             placement.claim,
             done=lambda seen: seen.volume_name == live.record.name and seen.bind_completed,
-            write=lambda seen: self.live.patch_claim(seen, bind_claim(seen, live.record.name, self.annotations)),
+            write=lambda seen: self.client.patch_claim(seen, bind_claim(seen, live.record.name, self.annotations)),
         )
         await self._claim_step(
             placement,
             claim,
             done=lambda seen: seen.phase == "Bound",
-            write=lambda seen: self.live.patch_claim(seen, claim_status_bound(live.raw), "status"),
+            write=lambda seen: self.client.patch_claim(seen, claim_status_bound(live.raw), "status"),
         )
         self.metrics.reserved(placement.claim.storage_class or "")
         return live.record
 
     async def _mark_bound(self, placement: Placement, live: LiveVolume) -> LiveVolume:
-        known = self.live.snapshot().volumes.get(live.record.name)
+        known = self.client.snapshot().volumes.get(live.record.name)
         if known is not None and known.resource_version > live.record.resource_version:
             live = await self.last_look.reread(placement, known.name)
         for _ in range(TRIES):
@@ -187,7 +187,7 @@ class Completer:
                 return live
             self.last_look.require_healthy(placement, live.record)
             try:
-                live = await self.live.patch_volume(live.record, volume_phase_bound(), "status")
+                live = await self.client.patch_volume(live.record, volume_phase_bound(), "status")
             except FASTER:
                 self.metrics.conflicted(VOLUMES.plural, ConflictKind.RESOURCE_VERSION)
                 live = await self.last_look.reread(placement, live.record.name)
@@ -210,7 +210,7 @@ class Completer:
         write: Callable[[Claim], Awaitable[Claim]],
     ) -> Claim:
         """Do one write of the claim unless it is done already, reading the claim again whenever it changed."""
-        known = self.live.snapshot().claims.get(claim.key)
+        known = self.client.snapshot().claims.get(claim.key)
         if known is not None and known.uid == claim.uid and known.resource_version > claim.resource_version:
             claim = known
         for _ in range(TRIES):
@@ -221,7 +221,7 @@ class Completer:
                 return await write(claim)
             except FASTER:
                 self.metrics.conflicted(CLAIMS.plural, ConflictKind.RESOURCE_VERSION)
-                fresh = await self.live.claim(claim.key)
+                fresh = await self.client.claim(claim.key)
                 if fresh is None or fresh.uid != claim.uid:
                     raise LostPlacement(placement, f"claim {claim.key} was deleted") from None
                 claim = fresh

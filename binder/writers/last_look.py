@@ -29,7 +29,7 @@ from binder.model.decision import Finish, Lost, Mode, Outdated, Placement, Reser
 from binder.model.view import PlanSettings, View
 from binder.planning.commitment import decisive, may_commit
 from binder.reservation.contract import Annotations
-from binder.writers.object_client import LiveObjects, LiveVolume
+from binder.writers.object_client import LiveVolume, ObjectClient
 from csi.health.verdict import USABLE, HealthState, Verdict
 from kube.clock import Clock, within
 from kube.objects.model import BIND_COMPLETED, SELECTED_NODE, Claim, Pod, Volume, value_of
@@ -181,8 +181,8 @@ pod.
 class LastLook:
     """Checks again what a decision was based on."""
 
-    def __init__(self, live: LiveObjects, gate: HealthGate, clock: Clock, settings: PlanSettings) -> None:
-        self._live = live
+    def __init__(self, client: ObjectClient, gate: HealthGate, clock: Clock, settings: PlanSettings) -> None:
+        self._client = client
         self._gate = gate
         self._clock = clock
         self._settings = settings
@@ -193,14 +193,14 @@ class LastLook:
         """Return the decision with its present claims. Raises OutdatedDecision if it has to be made again."""
         await self.probe(decision)
         if decision.mode is Mode.ANNOTATE:
-            self._require_same(decision.pod, self._live.snapshot().pods.get(decision.pod.key))
+            self._require_same(decision.pod, self._client.snapshot().pods.get(decision.pod.key))
             return decision
         pod, claims = await asyncio.gather(
-            self._live.pod(decision.pod.key),
+            self._client.pod(decision.pod.key),
             side_by_side(self._claim, [placement.claim for placement in decision.placements]),
         )
         self._require_same(decision.pod, pod)
-        if not may_commit(decision.pod, self._live.snapshot()):
+        if not may_commit(decision.pod, self._client.snapshot()):
             raise OutdatedDecision(f"kube-scheduler may be scheduling a pod with the claims of {decision.pod.key}")
         pairs = zip(claims, decision.placements, strict=True)
         return replace(decision, placements=tuple(Placement(claim, planned.volume) for claim, planned in pairs))
@@ -217,7 +217,7 @@ class LastLook:
 
     async def reread(self, placement: Placement, name: str) -> LiveVolume:
         """Read a volume of the placement that changed. Raises LostPlacement if it is gone."""
-        live = await self._live.volume(name)
+        live = await self._client.volume(name)
         if live is None:
             raise LostPlacement(placement, f"volume {name} was deleted")
         return live
@@ -227,7 +227,7 @@ class LastLook:
 
         Raises LostPlacement if the volume must not be used, OutdatedDecision if it has to be probed again.
         """
-        snapshot = self._live.snapshot()
+        snapshot = self._client.snapshot()
         known = snapshot.volumes.get(volume.name)
         if known is not None and known.uid == volume.uid and known.resource_version > volume.resource_version:
             volume = known
@@ -245,11 +245,11 @@ class LastLook:
             raise OutdatedDecision(f"new health information about volume {volume.name} arrived since the probe")
 
     async def _claim(self, planned: Claim) -> Claim:
-        fresh = await self._live.claim(planned.key)
+        fresh = await self._client.claim(planned.key)
         if fresh is None or _wish(fresh) != _wish(planned):
             raise OutdatedDecision(f"claim {planned.key} {'was deleted' if fresh is None else 'changed'}")
-        volumes = self._live.snapshot().volumes
-        named = self._live.snapshot().volumes_by_claim.get(planned.key, ())
+        volumes = self._client.snapshot().volumes
+        named = self._client.snapshot().volumes_by_claim.get(planned.key, ())
         if any(is_mine(fresh, volumes[name]) for name in named):
             raise OutdatedDecision(f"a volume already names claim {planned.key}")
         return fresh

@@ -79,7 +79,7 @@ class LiveVolume:
     raw: msgspec.Raw
 
 
-class LiveObjects:
+class ObjectClient:
     """Reads and conditional writes of volumes, claims and pods.
 
     `api` is fenced: it rejects a write without the Lease (kube.leaderelection.leadership.FencedTransport).

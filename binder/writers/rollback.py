@@ -11,7 +11,7 @@ from binder.reporting.observe import ConflictKind, ReservationMetrics
 from binder.reservation.contract import Annotations
 from binder.reservation.release import Release, may_clear, names, take_back
 from binder.reservation.writes import release_claim, release_volume, volume_phase_available
-from binder.writers.object_client import FASTER, TRIES, LiveObjects
+from binder.writers.object_client import FASTER, TRIES, ObjectClient
 from kube.clock import Now
 from kube.errors import KubeError
 from kube.objects.api_resource import CLAIMS, VOLUMES
@@ -27,8 +27,8 @@ Held = tuple[Claim, str]
 class Rollback:
     """Carries out releases."""
 
-    def __init__(self, live: LiveObjects, clock: Now, metrics: ReservationMetrics, annotations: Annotations) -> None:
-        self._live = live
+    def __init__(self, client: ObjectClient, clock: Now, metrics: ReservationMetrics, annotations: Annotations) -> None:
+        self._client = client
         self._clock = clock
         self._metrics = metrics
         self._annotations = annotations
@@ -61,7 +61,7 @@ class Rollback:
         for _ in range(TRIES):
             if committed and not await self._unmark(claim, volume):
                 continue
-            release = take_back(volume, claim, self._live.snapshot(), self._annotations, written=committed)
+            release = take_back(volume, claim, self._client.snapshot(), self._annotations, written=committed)
             if release is None or await self.carry_out(release):
                 return
 
@@ -71,41 +71,41 @@ class Rollback:
         The phase is removed first: what is left after a crash is again what kube-scheduler leaves behind. A deleted
         claim may have had the volume before, so that one is set to Released by the PV controller, as any other.
         """
-        volume = self._live.snapshot().volumes.get(name)
+        volume = self._client.snapshot().volumes.get(name)
         if volume is None or volume.phase != "Bound" or not names(volume, claim):
             return True
-        fresh = await self._live.claim(claim.key)
+        fresh = await self._client.claim(claim.key)
         if fresh is None or fresh.uid != claim.uid or fresh.volume_name == name:
             return True
         try:
-            await self._live.patch_volume(volume, volume_phase_available(), "status")
+            await self._client.patch_volume(volume, volume_phase_available(), "status")
         except FASTER:
             self._metrics.conflicted(VOLUMES.plural, ConflictKind.RESOURCE_VERSION)
-            await self._live.volume(name)
+            await self._client.volume(name)
             return False
         return True
 
     async def _release_claim(self, claim: Claim) -> bool:
         try:
-            await self._live.patch_claim(claim, release_claim(claim, self._annotations))
+            await self._client.patch_claim(claim, release_claim(claim, self._annotations))
         except FASTER:
             self._metrics.conflicted(CLAIMS.plural, ConflictKind.RESOURCE_VERSION)
             # The annotations of a deleted claim are gone with it.
-            return await self._live.claim(claim.key) is None
+            return await self._client.claim(claim.key) is None
         return True
 
     async def _release_volume(self, volume: Volume, clear_reference: bool) -> bool:
         if clear_reference and volume.claim is not None:
-            claim = await self._live.claim(volume.claim.key)
+            claim = await self._client.claim(volume.claim.key)
             clear_reference = may_clear(volume, claim)
         if not clear_reference and not self._annotations.keys_on_volume(volume):
             return True
         try:
             body = release_volume(volume, self._annotations, clear_reference=clear_reference)
-            await self._live.patch_volume(volume, body)
+            await self._client.patch_volume(volume, body)
         except FASTER:
             self._metrics.conflicted(VOLUMES.plural, ConflictKind.RESOURCE_VERSION)
-            return await self._live.volume(volume.name) is None
+            return await self._client.volume(volume.name) is None
         return True
 
     def _report(self, release: Release) -> None:

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from binder.matching.matching import is_mine
 from binder.reservation.contract import Annotations
-from binder.writers.object_client import FASTER, LiveObjects
+from binder.writers.object_client import FASTER, ObjectClient
 from kube.errors import Forbidden, TerminalError
 from kube.objects.model import Claim, Pod
 from kube.store.snapshot import Snapshot
@@ -53,9 +53,9 @@ class SchedulingGate:
     """Removes gates by a fenced API. `turns` are shared with all writers for pods, and bound their number."""
 
     def __init__(
-        self, live: LiveObjects, annotations: Annotations, complaint: Complaint, *, turns: asyncio.Semaphore
+        self, client: ObjectClient, annotations: Annotations, complaint: Complaint, *, turns: asyncio.Semaphore
     ) -> None:
-        self._live = live
+        self._client = client
         self._turns = turns
         self._annotations = annotations
         self._complaint = complaint
@@ -67,7 +67,7 @@ class SchedulingGate:
         """
         if not self._annotations.carries_gate(pod):
             return {}
-        snapshot = self._live.snapshot()
+        snapshot = self._client.snapshot()
         return {key: _known(key, snapshot) for key in pod.claim_keys}
 
     async def lift(self, pod: Pod, unread: Mapping[str, KnownClaim]) -> bool:
@@ -85,7 +85,7 @@ class SchedulingGate:
             return True
         async with self._turns:
             # Its present state: it may have changed while it waited for its turn.
-            seen = self._live.snapshot().pods.get(pod.key)
+            seen = self._client.snapshot().pods.get(pod.key)
             if seen is None or seen.uid != pod.uid or not self._annotations.carries_gate(seen):
                 return True
             return await self._stand(unread) and await self._remove(seen)
@@ -93,7 +93,7 @@ class SchedulingGate:
     async def _remove(self, pod: Pod) -> bool:
         left = [{"name": gate} for gate in self._annotations.other_gates(pod)]
         try:
-            await self._live.patch_pod(pod, {"spec": {"schedulingGates": left or None}})
+            await self._client.patch_pod(pod, {"spec": {"schedulingGates": left or None}})
         except FASTER:
             return False
         except Forbidden as error:
@@ -108,13 +108,13 @@ class SchedulingGate:
     async def _stand(self, unread: Mapping[str, KnownClaim]) -> bool:
         """Whether these claims are still those of the decision, what was held is held, and none is deleted or lost."""
         for key, known in unread.items():
-            claim = await self._live.claim(key)
+            claim = await self._client.claim(key)
             if (claim.uid if claim is not None else "") != known.uid:
                 return False
             if claim is None or claim.bind_finished:
                 held = True
             else:
-                held = await self._is_held(claim, known.held | _held(key, self._live.snapshot()))
+                held = await self._is_held(claim, known.held | _held(key, self._client.snapshot()))
             if not held or (claim is not None and (claim.deleting or claim.phase == "Lost")):
                 return False
         return True
@@ -122,7 +122,7 @@ class SchedulingGate:
     async def _is_held(self, claim: Claim, volumes: frozenset[str]) -> bool:
         """Whether one of the volumes is held for the claim, or none was ever reserved for it."""
         for name in sorted(volumes):
-            live = await self._live.volume(name)
+            live = await self._client.volume(name)
             if live is not None:
                 reservation = self._annotations.reservation_of(live.record)
                 if is_mine(claim, live.record) or (reservation is not None and reservation.is_for(claim)):

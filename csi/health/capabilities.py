@@ -63,7 +63,7 @@ class Negotiation:
         return self.protocol not in (None, HealthProtocol.CONDITION_BY_LIST)
 
     @property
-    def asks_place_apart(self) -> bool:
+    def needs_second_call(self) -> bool:
         """Whether a second call, ControllerGetVolume, is needed to determine where a volume is accessible."""
         return self.topology and self.protocol in HEALTH_CALLS and HealthProtocol.EXISTENCE in self.offered
 

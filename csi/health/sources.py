@@ -90,8 +90,8 @@ def combined(verdict: Verdict, others: Iterable[Saying]) -> Verdict:
 
     The topology, which only the driver reports, and the time of the probe are kept.
     """
-    everybody: list[Saying] = [verdict, *others]
-    worst, message = _worst(everybody)
+    reports: list[Saying] = [verdict, *others]
+    worst, message = _worst(reports)
     return replace(verdict, state=worst.state, reason=worst.reason, message=message, source=worst.source)
 
 
@@ -104,9 +104,9 @@ def combined_finding(findings: Sequence[Finding]) -> Finding | None:
     return Finding(worst.state, worst.reason, message, worst.source, since)
 
 
-def _worst(everybody: Sequence[Saying]) -> tuple[Saying, str]:
-    worst = max(everybody, key=lambda report: badness(report.state))
+def _worst(reports: Sequence[Saying]) -> tuple[Saying, str]:
+    worst = max(reports, key=lambda report: badness(report.state))
     # A source that cannot report contradicts no other.
-    others = [report for report in everybody if report.state not in (worst.state, HealthState.UNSUPPORTED)]
+    others = [report for report in reports if report.state not in (worst.state, HealthState.UNSUPPORTED)]
     contrary = [f"{report.source} reports {report.state} ({report.reason})" for report in others]
     return worst, printable("; but ".join(filter(None, [worst.message, *contrary])))

@@ -99,14 +99,14 @@ class Credentials:
         """Return the refresh in progress, or start one."""
         if self._refreshing is None or self._refreshing.done():
             self._refreshing = asyncio.create_task(self._renew())
-            self._refreshing.add_done_callback(self._tell)
+            self._refreshing.add_done_callback(self._log_failure)
         return self._refreshing
 
     async def _renew(self) -> None:
         await asyncio.wait_for(self._reload(), EXEC_SECONDS)
         self._refreshed_at = self._clock.monotonic()
 
-    def _tell(self, refreshing: "asyncio.Task[None]") -> None:
+    def _log_failure(self, refreshing: "asyncio.Task[None]") -> None:
         """Log why a refresh in the background failed; the next request retries it."""
         error = None if refreshing.cancelled() else refreshing.exception()
         if error is not None:

@@ -27,7 +27,7 @@ from binder.writers.actor import Actor, Applier
 from binder.writers.complete import Completer
 from binder.writers.keyed_locks import KeyedLocks
 from binder.writers.last_look import ActSettings, HealthGate, HealthSource, LastLook
-from binder.writers.object_client import LiveObjects
+from binder.writers.object_client import ObjectClient
 from binder.writers.rollback import Rollback
 from binder.writers.scheduling_gate import SchedulingGate
 from csi.health.health import HealthRecord
@@ -68,19 +68,19 @@ class TermMetrics(Protocol):
 class Term:
     """The loops of one term, and what the process needs from them.
 
-    Without a reconciler and a sweeper nothing is reserved, bound or released: only volume health is published.
+    Without a reconciler and a release controller nothing is reserved, bound or released: only health is published.
     """
 
     health_controller: HealthController
     reconciler: Reconciler | None
-    sweeper: ReleaseController | None
+    release_controller: ReleaseController | None
     queues: Mapping[str, WorkQueue[str] | WorkQueue[Subject]]
 
     async def run(self) -> None:
         """Work until `stop`, then finish what has begun. Needs a store that is synced. Raises LeadershipLost."""
         with one_loss():
             async with asyncio.TaskGroup() as group:
-                for loop in (self.reconciler, self.sweeper, self.health_controller):
+                for loop in (self.reconciler, self.release_controller, self.health_controller):
                     if loop is not None:
                         group.create_task(loop.run())
 
@@ -145,19 +145,19 @@ def compose(  # noqa: PLR0913 - all that a term needs of its process, by name
     subjects: WorkQueue[Subject] = WorkQueue(clock, rng, metrics.queues.of("reservations"))
     volumes: WorkQueue[str] = WorkQueue(clock, rng, metrics.queues.of("volumes"))
 
-    live = LiveObjects(api, store, annotations)
-    rollback = Rollback(live, clock, metrics.reservations, annotations)
+    client = ObjectClient(api, store, annotations)
+    rollback = Rollback(client, clock, metrics.reservations, annotations)
     gate = HealthGate(source, settings.health.max_age)
-    last_look = LastLook(live, gate, clock, planning)
-    applier = Applier(live, last_look, rollback, clock, metrics.reservations, acting, holder)
-    completer = Completer(live, last_look, clock, metrics.reservations, annotations)
+    last_look = LastLook(client, gate, clock, planning)
+    applier = Applier(client, last_look, rollback, clock, metrics.reservations, acting, holder)
+    completer = Completer(client, last_look, clock, metrics.reservations, annotations)
     wakeups, announcer = Wakeups(store, pods, clock), Announcer(events, clock)
     reconciler = Reconciler(
         store=store,
         planner=Planner(store, gate, clock, planning, aside=aside, solving=solving),
         gate=gate,
         actor=Actor(last_look, applier, completer, rollback, locks, turns),
-        scheduling_gate=SchedulingGate(live, annotations, announcer, turns=turns),
+        scheduling_gate=SchedulingGate(client, annotations, announcer, turns=turns),
         announcer=announcer,
         wakeups=wakeups,
         queue=pods,
@@ -165,11 +165,11 @@ def compose(  # noqa: PLR0913 - all that a term needs of its process, by name
         rng=rng,
         metrics=metrics.binding,
     )
-    sweeper = ReleaseController(store, rollback, subjects, locks, clock, metrics.reservations, annotations)
+    release_controller = ReleaseController(store, rollback, subjects, locks, clock, metrics.reservations, annotations)
     health_controller = HealthController(
         store=store,
         known=known,
-        live=live,
+        client=client,
         rollback=rollback,
         queue=volumes,
         locks=locks,
@@ -181,7 +181,9 @@ def compose(  # noqa: PLR0913 - all that a term needs of its process, by name
     )
     if publish_only:
         return Term(health_controller, None, None, {"volumes": volumes})
-    return Term(health_controller, reconciler, sweeper, {"pods": pods, "reservations": subjects, "volumes": volumes})
+    return Term(
+        health_controller, reconciler, release_controller, {"pods": pods, "reservations": subjects, "volumes": volumes}
+    )
 
 
 def plan_settings(settings: Settings) -> PlanSettings:

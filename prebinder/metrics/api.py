@@ -10,7 +10,7 @@ from prebinder.metrics.children import Children
 
 
 class WatchMetrics:
-    """Port of kube.client.reflector and kube.client.resync."""
+    """Port of kube.client.reflector and kube.client.drift_check."""
 
     def __init__(self, registry: CollectorRegistry, resources: Iterable[str]) -> None:
         self._restarts = Counter(

@@ -57,7 +57,7 @@ class Clinic:
         self, snapshot: Snapshot, volumes: Collection[Volume], sweeps: Sequence[PublishedSweep]
     ) -> list[HealthRow]:
         """Return a row for each volume, by name. `sweeps` is what others reported who probe drivers."""
-        verdicts = await self._ask([volume for volume in volumes if volume.driver in self.probed_drivers])
+        verdicts = await self._probe([volume for volume in volumes if volume.driver in self.probed_drivers])
         now = self._clock.now()
         return [
             health_row(
@@ -74,7 +74,7 @@ class Clinic:
     async def close(self) -> None:
         await self._drivers.close()
 
-    async def _ask(self, volumes: Sequence[Volume]) -> Mapping[str, Verdict]:
+    async def _probe(self, volumes: Sequence[Volume]) -> Mapping[str, Verdict]:
         """Return the drivers' results by volume name, with limited concurrency."""
         turns = asyncio.Semaphore(_AT_ONCE)
 

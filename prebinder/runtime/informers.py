@@ -6,8 +6,8 @@ from random import Random
 from typing import Any, Final
 
 from kube.client.api import KubeApi
+from kube.client.drift_check import CheckedKind, DriftCheck
 from kube.client.reflector import Reflector, all_synced, run_all
-from kube.client.resync import DriftCheck, DriftPart
 from kube.clock import Clock
 from kube.decoding.decode import decoders
 from kube.objects.api_resource import (
@@ -65,14 +65,14 @@ class Cache:
     ) -> None:
         self._collections = collections
         self._reflectors: dict[Resource, Reflector[Any]] = {}
-        parts: list[DriftPart[Any]] = []
+        parts: list[CheckedKind[Any]] = []
         for resource, collection in collections.items():
             decode: Any = decoders(prefix)[resource.kind]
             reflector: Reflector[Any] = Reflector(
                 api, resource, decode, collection, clock=clock, observer=observer, rng=rng
             )
             self._reflectors[resource] = reflector
-            parts.append(DriftPart(resource, decode, collection, reflector))
+            parts.append(CheckedKind(resource, decode, collection, reflector))
         self.drift = DriftCheck(api, parts, observer)
 
     def do_without(self, resource: Resource) -> None:

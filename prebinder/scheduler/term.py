@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from binder.model.view import PlanSettings
-from binder.writers.object_client import LiveObjects
+from binder.writers.object_client import ObjectClient
 from kube.client.api import KubeApi
 from kube.client.event_recorder import EventSink
 from kube.clock import Clock
@@ -13,7 +13,7 @@ from kube.store.store import Store
 from scheduler.binding.bind_volumes import BindVolumes
 from scheduler.binding.binding_cycle import BindingPlugins
 from scheduler.binding.default_binder import BindPod
-from scheduler.binding.reserve_volumes import PromiseVolumes
+from scheduler.binding.reserve_volumes import ReserveVolumes
 from scheduler.binding.still_fits import StillFits
 from scheduler.standalone.attempt_report import AttemptMetrics
 from scheduler.standalone.cache import SchedulerCache
@@ -40,7 +40,7 @@ def compose(  # noqa: PLR0913 - all that a term needs of its process, by name
 
     `bind_timeout` is for the claims of one pod.
     """
-    live = LiveObjects(api, store, planning.annotations)
+    client = ObjectClient(api, store, planning.annotations)
     return Scheduler(
         api=api,
         store=store,
@@ -48,8 +48,8 @@ def compose(  # noqa: PLR0913 - all that a term needs of its process, by name
         cluster=cluster,
         configuration=configuration,
         plugins=BindingPlugins(
-            reserves=(PromiseVolumes(),),
-            pre_binds=(BindVolumes(live, store, pods, clock, planning, bind_timeout),),
+            reserves=(ReserveVolumes(),),
+            pre_binds=(BindVolumes(client, store, pods, clock, planning, bind_timeout),),
             binds=(StillFits(cluster, clock), BindPod(api)),
         ),
         evictor=Evictor(api, events, clock),

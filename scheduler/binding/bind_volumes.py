@@ -12,7 +12,7 @@ from typing import Final
 
 from binder.matching.rejection import Reason, Rejection
 from binder.model.view import PlanSettings
-from binder.writers.object_client import LiveObjects
+from binder.writers.object_client import ObjectClient
 from kube.clock import Clock, within
 from kube.objects.model import Pod
 from kube.store.collection import Collection
@@ -33,14 +33,14 @@ class BindVolumes:
 
     def __init__(
         self,
-        live: LiveObjects,
+        client: ObjectClient,
         store: Store,
         pods: Collection[Pod],
         clock: Clock,
         settings: PlanSettings,
         limit: timedelta,
     ) -> None:
-        self._orders = VolumeOrders(live, store, clock, settings)
+        self._orders = VolumeOrders(client, store, clock, settings)
         self._waits = StoreWaits(store, pods)
         self._store = store
         self._pods = pods

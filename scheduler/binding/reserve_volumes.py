@@ -22,10 +22,10 @@ _MADE: Final = "to be made for "
 """Stands, with the claim's uid, for a volume that does not exist yet. Names of volumes contain no blanks."""
 
 
-class PromiseVolumes:
+class ReserveVolumes:
     """The Reserve plugin."""
 
-    name: Final = "PromiseVolumes"
+    name: Final = "ReserveVolumes"
 
     def reserve(self, placement: ScheduleResult, cluster: ClusterView) -> ClusterView | Rejection:
         """Return the cluster with a hold for each claim of the pod, or why one of them cannot be reserved any more."""
@@ -64,14 +64,14 @@ def _refuse_otherwise(claim: Claim, volume: str, node: str, cluster: ClusterView
     for hold in cluster.storage.ledger.of_claim(claim.key):
         same = hold.volume == volume and (hold.node == node or not volume.startswith(_MADE))
         if hold.claim_uid == claim.uid and not same:
-            promised = (
+            reserved = (
                 f"a volume being provisioned for node {hold.node}" if hold.volume.startswith(_MADE) else hold.volume
             )
             return Rejection(
-                Reason.CLAIM_PROMISED,
+                Reason.CLAIM_RESERVED_ELSEWHERE,
                 claim.key,
                 "a claim without an assigned volume",
-                f"{promised}, assigned to pod {hold.pod_key}",
+                f"{reserved}, assigned to pod {hold.pod_key}",
             )
     return None
 

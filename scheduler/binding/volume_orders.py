@@ -17,7 +17,7 @@ from binder.model.view import PlanSettings, View
 from binder.reservation.release import may_clear
 from binder.reservation.writes import give_back_volume, select_node, take_volume
 from binder.writers.keyed_locks import KeyedLocks
-from binder.writers.object_client import FASTER, TRIES, LiveObjects
+from binder.writers.object_client import FASTER, TRIES, ObjectClient
 from kube.clock import Now
 from kube.errors import KubeError, Unavailable
 from kube.objects.model import Claim, Volume
@@ -43,8 +43,8 @@ class Order:
 class VolumeOrders:
     """Writes orders for pods and remembers which of them are its own."""
 
-    def __init__(self, live: LiveObjects, store: Store, clock: Now, settings: PlanSettings) -> None:
-        self._live = live
+    def __init__(self, client: ObjectClient, store: Store, clock: Now, settings: PlanSettings) -> None:
+        self._client = client
         self._store = store
         self._clock = clock
         self._settings = settings
@@ -108,9 +108,9 @@ class VolumeOrders:
             self._written[claim.key] = Order(claim, volume, order.node)
             try:
                 if volume is None:
-                    await self._live.patch_claim(claim, select_node(order.node))
+                    await self._client.patch_claim(claim, select_node(order.node))
                 else:
-                    await self._live.patch_volume(volume, take_volume(volume, claim))
+                    await self._client.patch_volume(volume, take_volume(volume, claim))
             except FASTER:
                 if not in_doubt:
                     del self._written[claim.key]
@@ -127,10 +127,10 @@ class VolumeOrders:
 
     async def _look_again(self, order: Order) -> Rejection | None:
         """Update claim and volume. The store learns of deletions from the watch only."""
-        claim = await self._live.claim(order.claim.key)
+        claim = await self._client.claim(order.claim.key)
         if claim is None:
             return Rejection(Reason.CLAIM_NOT_FOUND, order.claim.key, "the claim that was scheduled", "deleted")
-        if order.volume is not None and await self._live.volume(order.volume.name) is None:
+        if order.volume is not None and await self._client.volume(order.volume.name) is None:
             wanted = f"volume {order.volume.name}"
             return Rejection(Reason.VOLUME_MISSING, order.claim.key, wanted, "deleted")
         return None
@@ -158,13 +158,13 @@ class VolumeOrders:
     async def _give_back(self, claim: Claim, before: Volume) -> bool:
         """Remove the claimRef that we wrote, unless it has had an effect or another writer has replaced it."""
         for _ in range(TRIES):
-            live = await self._live.volume(before.name)
+            live = await self._client.volume(before.name)
             if live is None or not live.record.claim or live.record.claim.uid != claim.uid:
                 return False
-            if not may_clear(live.record, await self._live.claim(claim.key)):
+            if not may_clear(live.record, await self._client.claim(claim.key)):
                 return False
             try:
-                await self._live.patch_volume(live.record, give_back_volume(before))
+                await self._client.patch_volume(live.record, give_back_volume(before))
             except FASTER:
                 continue
             return True
@@ -173,11 +173,11 @@ class VolumeOrders:
     async def _deselect(self, order: Order) -> bool:
         """Remove the selected node, unless a provisioner has been triggered already."""
         for _ in range(TRIES):
-            claim = await self._live.claim(order.claim.key)
+            claim = await self._client.claim(order.claim.key)
             if claim is None or not may_deselect(claim, order.claim.uid, order.node):
                 return False
             try:
-                await self._live.patch_claim(claim, select_node(None))
+                await self._client.patch_claim(claim, select_node(None))
             except FASTER:
                 continue
             return True

@@ -128,7 +128,7 @@ def _stale(kind: _Kind, info: PodInfo, cluster: ClusterView) -> int:
             stale |= 1 << state.number
         kind.states[state.number] = state
     groups = tuple(group for claim in info.claims.delayed for group in cluster.storage.index.by_topology(claim))
-    for affinity in {*_refiled(kind, groups), *_promised(kind.holds, cluster.storage)}:
+    for affinity in {*_refiled(kind, groups), *_changed_holds(kind.holds, cluster.storage)}:
         stale |= cluster.index.reaching(affinity)
     kind.holds = cluster.storage.ledger.holds
     return stale
@@ -175,7 +175,7 @@ def _by_identity(groups: _Groups) -> dict[int, NodeSelector | None]:
     return affinities
 
 
-def _promised(before: Map[str, Hold], storage: View) -> Iterator[NodeSelector | None]:
+def _changed_holds(before: Map[str, Hold], storage: View) -> Iterator[NodeSelector | None]:
     """Yield the affinities of volumes that were reserved or released."""
     after = storage.ledger.holds
     if before is after:

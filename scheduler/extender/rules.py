@@ -185,16 +185,16 @@ def place_points(storage: Storage, wanted: OpenClaim, labels: Labels) -> float:
         return HIGHEST * node_matches(wanted.prebound.node_affinity, labels)
     if wanted.reservation is None or wanted.reservation.nodes:
         return 0.0
-    return HIGHEST * _is_promised_place(storage, wanted.reservation, labels)
+    return HIGHEST * _is_reserved_place(storage, wanted.reservation, labels)
 
 
 def local_nodes(pod: KnownClaims) -> list[frozenset[str]]:
     """Return for each claim with a reserved local volume the nodes that have it."""
-    promises = (open_claim.reservation for open_claim in pod.open if open_claim.prebound is None)
-    return [frozenset(promise.nodes) for promise in promises if promise is not None and promise.nodes]
+    reservations = (open_claim.reservation for open_claim in pod.open if open_claim.prebound is None)
+    return [frozenset(held.nodes) for held in reservations if held is not None and held.nodes]
 
 
-def _is_promised_place(storage: Storage, reservation: ClaimReservation, labels: Labels) -> bool:
+def _is_reserved_place(storage: Storage, reservation: ClaimReservation, labels: Labels) -> bool:
     volume = storage.snapshot.volumes.get(reservation.volume)
     if volume is None:
         return bool(reservation.zone) and zone_of(labels) == reservation.zone

@@ -34,7 +34,7 @@ from scheduler.volumes.health_aware_choice import drivers_of
 from scheduler.volumes.volumes import PodInfo
 
 _NONE: Final[frozenset[str]] = frozenset()
-_PROMISED: Final = frozenset({Reason.RESERVED_FOR_OTHER})
+_RESERVATION_REASONS: Final = frozenset({Reason.RESERVED_FOR_OTHER})
 
 
 class ReservedVolume(PreFilter, Filter):
@@ -51,28 +51,28 @@ class ReservedVolume(PreFilter, Filter):
     queueing_hint = VOLUME_FOUND
 
     def confine(self, info: PodInfo, cluster: ClusterView) -> int | Rejection | None:
-        return _reaching_all(_promised(info, cluster), cluster) if info.reserved else None
+        return _reaching_all(_reserved_volumes(info, cluster), cluster) if info.reserved else None
 
     def rule(self, info: PodInfo, cluster: ClusterView) -> NodeRule | None:
         if not info.claims.delayed:
             return None
-        promised = _promised(info, cluster)
-        reached = _reaching_all(promised, cluster)
+        reserved = _reserved_volumes(info, cluster)
+        reached = _reaching_all(reserved, cluster)
 
         def why(state: NodeInfo) -> Rejection | None:
-            for volume in promised:
+            for volume in reserved:
                 if not node_matches(volume.node_affinity, state.labels):
                     wanted = f"a node from which the reserved volume {volume.name} is accessible"
                     where = affinity_text(volume.node_affinity) if volume.node_affinity else "anywhere"
                     return Rejection(Reason.VOLUME_UNREACHABLE, state.name, wanted, f"it is accessible where {where}")
             refusal = _only_choice(info, cluster, state)
-            return refusal if refusal is not None and refusal.reason in _PROMISED else None
+            return refusal if refusal is not None and refusal.reason in _RESERVATION_REASONS else None
 
         def fitting(nodes: Sequence[NodeInfo]) -> Sequence[NodeInfo]:
             near = [state for state in nodes if reached >> state.number & 1]
             return [state for state in near if not info.choice(state).own.rejections or why(state) is None]
 
-        return NodeRule(why, fitting, by_choice=not promised)
+        return NodeRule(why, fitting, by_choice=not reserved)
 
 
 class VolumeHealth(Filter):
@@ -96,7 +96,7 @@ class VolumeHealth(Filter):
         def why(state: NodeInfo) -> Rejection | None:
             cut = refuse_storage(drivers, cluster.storage.snapshot, state.name)
             refusal = cut or _only_choice(info, cluster, state)
-            return refusal if refusal is not None and refusal.reason not in _PROMISED else None
+            return refusal if refusal is not None and refusal.reason not in _RESERVATION_REASONS else None
 
         def fitting(nodes: Sequence[NodeInfo]) -> Sequence[NodeInfo]:
             near = [state for state in nodes if state.cut_off.isdisjoint(drivers)] if drivers else nodes
@@ -156,7 +156,7 @@ def _reaching_storage(drivers: frozenset[str], cluster: ClusterView) -> NodeRule
     return NodeRule(lambda state: refuse_storage(drivers, snapshot, state.name), among=among)
 
 
-def _promised(info: PodInfo, cluster: ClusterView) -> list[Volume]:
+def _reserved_volumes(info: PodInfo, cluster: ClusterView) -> list[Volume]:
     """Return the volumes that are reserved for the pod's claims, and that they may take."""
     pairs = ((claim, info.reserved.get(claim.key)) for claim in info.claims.delayed)
     held = (_held(claim, reservation, cluster) for claim, reservation in pairs if reservation is not None)

@@ -31,9 +31,9 @@ _NONE: Final[frozenset[str]] = frozenset()
 class Changes:
     """Reports changes in a store that holds the pods that are on nodes, and no others."""
 
-    def __init__(self, store: Store, tell: Callable[[ClusterEvent], None], annotations: Annotations) -> None:
+    def __init__(self, store: Store, publish: Callable[[ClusterEvent], None], annotations: Annotations) -> None:
         self._store = store
-        self._tell = tell
+        self._publish = publish
         self._annotations = annotations
 
     @contextmanager
@@ -56,29 +56,29 @@ class Changes:
 
     def _changed(self, old: R | None, new: R | None) -> None:
         if not alike(old, new):
-            self._tell(ClusterEvent(old, new))
+            self._publish(ClusterEvent(old, new))
 
     def _budget_changed(self, old: DisruptionBudget | None, new: DisruptionBudget | None) -> None:
         """Only changes that permit more evictions matter: the status is written with every pod that is added or
         removed.
         """
         if old is not None and (new is None or new.selector != old.selector or new.allowed > old.allowed):
-            self._tell(ClusterEvent(old, new))
+            self._publish(ClusterEvent(old, new))
 
     def _namespace_changed(self, old: Namespace | None, new: Namespace | None) -> None:
         if _labels_of(old) != _labels_of(new):
-            self._tell(ClusterEvent(old, new))
+            self._publish(ClusterEvent(old, new))
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         before, after = _on_node(old), _on_node(new)
         if before is not None and after is not None and _identity(before) == _identity(after):
             if _counted(before) != _counted(after):
-                self._tell(ClusterEvent(before, after))
+                self._publish(ClusterEvent(before, after))
             return
         if before is not None:
-            self._tell(ClusterEvent(before, None, frozenset(driver for driver, _ in self._attached_for(before))))
+            self._publish(ClusterEvent(before, None, frozenset(driver for driver, _ in self._attached_for(before))))
         if after is not None:
-            self._tell(ClusterEvent(None, after))
+            self._publish(ClusterEvent(None, after))
 
     def _attached_for(self, pod: Pod) -> frozenset[tuple[str, str]]:
         return attachments_of(pod, self._store.snapshot()) if pod.claims else frozenset()
@@ -95,15 +95,15 @@ class Changes:
             key = new.key if new is not None else ""
             if after is None or after[0] != before[0] or key in snapshot.pods_by_claim:
                 drivers = frozenset({before[0]})
-        self._tell(ClusterEvent(old, new, drivers))
+        self._publish(ClusterEvent(old, new, drivers))
 
     def _volume_changed(self, old: Volume | None, new: Volume | None) -> None:
-        if alike(old, new) or only_promised(old, new, self._annotations):
+        if alike(old, new) or only_reserved(old, new, self._annotations):
             return
         drivers = _NONE
         if _handle(old) != _handle(new):
             drivers = self._drivers_before(old, new)
-        self._tell(ClusterEvent(old, new, drivers))
+        self._publish(ClusterEvent(old, new, drivers))
 
     def _drivers_before(self, old: Volume | None, new: Volume | None) -> frozenset[str]:
         """Return the drivers that had to attach the volume, or its claim while the volume did not exist."""
@@ -119,11 +119,11 @@ class Changes:
 
     def _class_changed(self, old: StorageClass | None, new: StorageClass | None) -> None:
         if not alike(old, new):
-            self._tell(ClusterEvent(old, new, frozenset({old.provisioner}) if old is not None else _NONE))
+            self._publish(ClusterEvent(old, new, frozenset({old.provisioner}) if old is not None else _NONE))
 
     def _attachment_changed(self, old: VolumeAttachment | None, new: VolumeAttachment | None) -> None:
         if old is not None and new is None:
-            self._tell(ClusterEvent(old, None, frozenset({old.attacher})))
+            self._publish(ClusterEvent(old, None, frozenset({old.attacher})))
 
 
 def alike(old: R | None, new: R | None) -> bool:
@@ -133,7 +133,7 @@ def alike(old: R | None, new: R | None) -> bool:
     return msgspec.structs.replace(new, resource_version=old.resource_version) == old
 
 
-def only_promised(old: Volume | None, new: Volume | None, annotations: Annotations) -> bool:
+def only_reserved(old: Volume | None, new: Volume | None, annotations: Annotations) -> bool:
     """Whether a volume was reserved, or a reservation extended, and nothing else changed: that helps no pod."""
     if old is None or new is None:
         return False
@@ -159,10 +159,10 @@ def wanted_by(unschedulable: Unschedulable) -> Wanted:
     if not pod.claims:
         return _NOTHING
     claims = [claim for key in pod.claim_keys if (claim := snapshot.claims.get(key)) is not None]
-    promised = {reservation.volume for reservation in judgement.info.reserved.values()}
+    reserved = {reservation.volume for reservation in judgement.info.reserved.values()}
     return Wanted(
         classes=frozenset(class_of(claim) for claim in claims),
-        volumes=frozenset({claim.volume_name for claim in claims if claim.volume_name} | promised),
+        volumes=frozenset({claim.volume_name for claim in claims if claim.volume_name} | reserved),
         drivers=frozenset(driver for driver, _ in attachments_of(pod, snapshot)),
         whole=judgement.rejection is not None,
         again_in=expires_in(judgement.info, unschedulable.cluster.storage, unschedulable.cluster.now),

@@ -55,9 +55,9 @@ class ConfigurationInForce:
         async with self._changing:
             # In a thread, because a megabyte of YAML takes seconds, and pods are scheduled meanwhile.
             self.current = await asyncio.to_thread(lambda: self._parse(_text(content)))
-            self._tell(ReloadOutcome.APPLIED, "")
+            self._report(ReloadOutcome.APPLIED, "")
 
-    def _tell(self, outcome: ReloadOutcome, problem: str) -> None:
+    def _report(self, outcome: ReloadOutcome, problem: str) -> None:
         for observer in self.observers:
             observer.configuration_changed(outcome, problem)
 
@@ -98,7 +98,7 @@ class WatchedConfiguration(ConfigurationInForce):
         logger.warning(
             "Configuration rejected; the previous one stays in force", extra={"file": str(self._path), "error": problem}
         )
-        self._tell(ReloadOutcome.REFUSED, problem)
+        self._report(ReloadOutcome.REFUSED, problem)
 
 
 def _text(content: bytes) -> str:

@@ -38,7 +38,7 @@ class ManualBinding:
     def close(self) -> None:
         """The term is over: notify all callers that still wait."""
         for key in list(self._expected):
-            self._tell(key, None)
+            self._answer(key, None)
 
     async def bind(self, key: str, uid: str, node: str) -> Bound | Refused:
         pod = self._find(key, uid) if self._scheduler.takes_work else _STOPPED
@@ -60,17 +60,17 @@ class ManualBinding:
         pod = self._find(key, uid) if self._scheduler.takes_work else _STOPPED
         if isinstance(pod, Refused):
             return pod
-        promised = self._scheduler.cluster.assumed().get(key)
-        if promised is None:
+        reserved = self._scheduler.cluster.assumed().get(key)
+        if reserved is None:
             return Released()
         ending = self._expect(key)
         # Execution of a decision may begin in between.
         await asyncio.sleep(0)
-        await self._scheduler.cycle.withdraw(promised.pod, "a request to unbind it")
+        await self._scheduler.cycle.withdraw(reserved.pod, "a request to unbind it")
         result = await ending
         if result is None:
             return _STOPPED
-        return Released(promised.node) if result.placement is None else _has_node(key, promised.node)
+        return Released(reserved.node) if result.placement is None else _has_node(key, reserved.node)
 
     def _find(self, key: str, uid: str) -> Pod | Refused:
         """Return the pod if it waits for a node and names this scheduler."""
@@ -161,9 +161,9 @@ class ManualBinding:
 
     def _ended(self, ending: Ending) -> None:
         if self._expected:
-            self._tell(ending.pod.key, ending)
+            self._answer(ending.pod.key, ending)
 
-    def _tell(self, key: str, ending: Ending | None) -> None:
+    def _answer(self, key: str, ending: Ending | None) -> None:
         for future in self._expected.pop(key, ()):
             if not future.done():
                 future.set_result(ending)

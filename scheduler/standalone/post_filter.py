@@ -72,12 +72,12 @@ class PostFilter:
             return
         known = old if old is not None and new is not None and old.uid == new.uid else None
         if new is None or new.deleting or (known is not None and known.nominated_node and not new.nominated_node):
-            self._tell(self._nominations.remove(pod.key))
+            self._notify(self._nominations.remove(pod.key))
         elif new.nominated_node and (known is None or known.nominated_node != new.nominated_node):
-            self._tell(self._nominations.put(new, new.nominated_node))
+            self._notify(self._nominations.put(new, new.nominated_node))
         else:
             kept = self._nominations.of(new.key) if known is not None else ""
-            self._tell(self._nominations.put(new, kept))
+            self._notify(self._nominations.put(new, kept))
 
     def kept(self) -> ByNode:
         """Return the pods with nominated nodes, by node."""
@@ -87,9 +87,9 @@ class PostFilter:
         """The pod counts on a node from now on."""
         gone = self._nominations.remove(pod.key)
         if gone is not None and gone[1] != node:
-            self._tell(gone)
+            self._notify(gone)
 
-    def _tell(self, gone: Place | None) -> None:
+    def _notify(self, gone: Place | None) -> None:
         if gone is not None:
             for listener in self.listeners:
                 listener(*gone)
@@ -123,17 +123,17 @@ class PostFilter:
         if isinstance(answer, Preemption):
             for loser in outranked(pod, answer.node, nominated):
                 self._status.nominate(loser, "")
-                self._tell(self._nominations.remove(loser.key))
-            self._tell(self._nominations.put(pod, answer.node))
+                self._notify(self._nominations.remove(loser.key))
+            self._notify(self._nominations.put(pod, answer.node))
         elif not answer.waits:
-            self._tell(self._nominations.remove(pod.key))
+            self._notify(self._nominations.remove(pod.key))
         return answer
 
     async def evict(self, preemption: Preemption, pod: Pod) -> str:
         """Evict the victims; return why that failed, and then the nomination ends. Raises LeadershipLost."""
         refusal = await self._evictor.evict(preemption, pod, self._budgets_now())
         if refusal and self._nominations.of(pod.key) == preemption.node:
-            self._tell(self._nominations.remove(pod.key))
+            self._notify(self._nominations.remove(pod.key))
         return refusal
 
     def _budgets_now(self) -> Budgets:

@@ -136,9 +136,9 @@ def _options(
     if prebound is not None:
         volume = volume_taken(prebound, labels, lambda: None)
         return [] if volume is None else [volume]
-    promised = snapshot.volumes.get(reserved[claim.key].volume) if claim.key in reserved else None
-    if promised is not None and scheduler_refusal(claim, promised, labels) is None and usable(claim, promised):
-        return [promised]
+    preferred = snapshot.volumes.get(reserved[claim.key].volume) if claim.key in reserved else None
+    if preferred is not None and scheduler_refusal(claim, preferred, labels) is None and usable(claim, preferred):
+        return [preferred]
     cut = cut_off(snapshot, node.name)
     reached = (volume for volume in storage.index.candidates(claim, labels) if volume.driver not in cut)
     return list(islice((volume for volume in reached if usable(claim, volume)), most))

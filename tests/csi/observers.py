@@ -37,7 +37,7 @@ class Sweeps:
 
 
 class Order:
-    """Implements csi.sweep.AskingOrder: these handles, whatever the driver."""
+    """Implements csi.sweep.DriverVolumes: these handles, whatever the driver."""
 
     def __init__(self, *handles: str) -> None:
         self.ordered = list(handles)

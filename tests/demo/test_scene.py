@@ -1,4 +1,4 @@
-"""The demo's stage holds what it promises: traps for a careless binder, and one pod that cannot be served."""
+"""The demo's stage is as announced: traps for a careless binder, and one pod that cannot be served."""
 
 import json
 from collections import Counter

@@ -21,7 +21,7 @@ from kube.objects.model import Node, Pod
 from kube.store.collection import Collection
 from kube.store.store import Store
 from scheduler.binding.binding_cycle import BindingPlugins
-from scheduler.binding.reserve_volumes import PromiseVolumes
+from scheduler.binding.reserve_volumes import ReserveVolumes
 from scheduler.binding.still_fits import StillFits
 from scheduler.framework.config import Configuration
 from scheduler.framework.plugin import ReservePlugin, ScheduleResult
@@ -220,7 +220,7 @@ class Desk:
     def __init__(
         self,
         *nodes: Node,
-        reserves: tuple[ReservePlugin, ...] = (PromiseVolumes(),),
+        reserves: tuple[ReservePlugin, ...] = (ReserveVolumes(),),
         status: Status | None = None,
         evictor: EvictsPods | None = None,
     ) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from binder.matching.rejection import Rejection
 from binder.model.view import PlanSettings
 from binder.reservation.contract import Annotations
-from binder.writers.object_client import LiveObjects
+from binder.writers.object_client import ObjectClient
 from kube.client.api import KubeApi
 from kube.client.transport import Request
 from kube.leaderelection.leadership import FencedTransport, Leadership
@@ -110,8 +110,8 @@ class Instance:
         self.leadership = Leadership.unelected(cluster.clock, "host")
         self.connection = Connection(cluster.server, dies_after)
         api = KubeApi(FencedTransport(self.connection, self.leadership))
-        live = LiveObjects(api, self.store, Annotations())
-        self.plugin = BindVolumes(live, self.store, self.store.pods, cluster.clock, PlanSettings(), LIMIT)
+        client = ObjectClient(api, self.store, Annotations())
+        self.plugin = BindVolumes(client, self.store, self.store.pods, cluster.clock, PlanSettings(), LIMIT)
 
     def placement(
         self, volumes: Mapping[str, str], provision: Iterable[str] = (), *, pod: str = "web", node: str = "node-a"

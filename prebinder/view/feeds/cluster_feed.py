@@ -47,7 +47,7 @@ class Scope:
 
 
 class ClusterFeed:
-    """Follows a cluster while inside `open_feed`; the caller's token does not matter: it is one user's own page."""
+    """Follows a cluster while inside `open`; the caller's token does not matter: it is one user's own page."""
 
     def __init__(self, api: KubeApi, scope: Scope, clock: Clock, heartbeat_seconds: float = HEARTBEAT_SECONDS) -> None:
         self._heartbeat = heartbeat_seconds

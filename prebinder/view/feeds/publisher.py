@@ -1,4 +1,4 @@
-"""Hands views on to everybody who looks: the whole view first, then what changes."""
+"""Publishes views to all readers of the page: first a whole view, then what changes."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -12,12 +12,12 @@ from prebinder.view.model.changes import changes_between
 from prebinder.view.model.view import View
 
 _WAITING: Final = 100
-"""Changes that wait for a reader. Who does not read them is dismissed, and comes back for a whole view."""
+"""Changes that wait for a reader. A slower reader is disconnected; when it reconnects it gets a whole view."""
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who looks: the bearer token of the request, and the namespace to which the page is limited; both may be empty."""
+    """A reader: the bearer token of the request, and the namespace to which the page is limited; both may be empty."""
 
     token: str = ""
     namespace: str = ""
@@ -32,7 +32,7 @@ class Message:
 
 
 class Publisher:
-    """Holds the newest view. Everybody who follows receives the same bytes."""
+    """Holds the newest view. All readers receive the same bytes."""
 
     def __init__(self) -> None:
         self.view: View | None = None

@@ -98,7 +98,7 @@ class QuotaRecord(Struct, frozen=True, gc=False):
 
 
 class AttachmentDetails(Struct, frozen=True, gc=False):
-    """A VolumeAttachment's last error; `deleting` is since when it is being detached."""
+    """A VolumeAttachment's last error; `deleted` is since when it is being detached."""
 
     attach_error: str = ""
     detach_error: str = ""

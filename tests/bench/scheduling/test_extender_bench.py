@@ -7,7 +7,7 @@ import pytest
 from bench.scheduling import extended_bench, extender_bench
 from bench.scheduling.extender_target import LOCAL, PLAIN, RESERVED, Echo, ours
 from scheduler.extender.wire import read
-from tests.scheduler.extending import NOW
+from tests.scheduler.extender_requests import NOW
 
 NAMES = [f"node-{number}" for number in range(9)]
 

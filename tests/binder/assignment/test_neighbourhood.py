@@ -1,4 +1,4 @@
-"""Volumes are promised to pods only where they may run beside others: running, promised earlier, of the same pass."""
+"""Volumes are reserved for pods only where they may run beside others: running, reserved earlier, of the same pass."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -105,7 +105,7 @@ def test_a_pass_of_many_pods_that_keep_apart_serves_all_for_which_there_are_node
     assert len(places(view(*hosts(a=60, b=60), *zonal(a=60, b=60), *dbs(100)))) == 100
 
 
-def test_a_zonal_volume_is_not_promised_where_its_pod_could_take_the_only_node_of_another() -> None:
+def test_a_zonal_volume_is_not_reserved_where_its_pod_could_take_the_only_node_of_another() -> None:
     """kube-scheduler may put the pod with the zonal volume on a1 first, and db-0 can run nowhere else."""
     only_here = volume("local", node="a1", size="10Gi")
     seen = view(*hosts(a=2), only_here, volume("wide", zone="a", size="20Gi"), *dbs(2))
@@ -114,8 +114,8 @@ def test_a_zonal_volume_is_not_promised_where_its_pod_could_take_the_only_node_o
     assert isinstance(decisions["db-1"], Refuse)
 
 
-def test_pods_promised_earlier_count() -> None:
-    """The second pass sees the first one's promises in the ledger alone."""
+def test_pods_reserved_earlier_count() -> None:
+    """The second pass sees the first one's reservations in the ledger alone."""
     seen = view(*LOCAL, *dbs(2))
     first, second = (seen.snapshot.pods[f"default/db-{number}"] for number in range(2))
     (decision,) = plan(seen, [first], NOW)
@@ -139,7 +139,7 @@ def test_pods_whose_volumes_an_earlier_process_committed_count() -> None:
     assert decision.node == "n2"
 
 
-def test_a_promised_pod_in_the_way_is_named() -> None:
+def test_a_reserved_pod_in_the_way_is_named() -> None:
     seen = view(node("n1"), volume("v0", node="n1"), volume("v1", node="n1"), *dbs(2))
     first, second = (seen.snapshot.pods[f"default/db-{number}"] for number in range(2))
     (decision,) = plan(seen, [first], NOW)
@@ -162,14 +162,14 @@ def test_spread_over_zones(running: Mapping[str, int], expected: set[str]) -> No
     assert len(chosen) == 2
 
 
-def test_spread_counts_what_the_pass_has_promised() -> None:
+def test_spread_counts_what_the_pass_has_reserved() -> None:
     """Zone a alone has volumes: the second pod would be two ahead of zone b."""
     decisions = planned(view(*hosts(a=3, b=3), *zonal(a=4), *dbs(2, SPREAD)))
     assert isinstance(decisions["db-0"], Reserve)
     assert isinstance(decisions["db-1"], Refuse)
 
 
-def test_spread_over_nodes_waits_where_it_is_not_certain_on_which_node_a_promised_pod_will_be() -> None:
+def test_spread_over_nodes_waits_where_it_is_not_certain_on_which_node_a_reserved_pod_will_be() -> None:
     chosen = places(view(*hosts(a=2, b=2), *zonal(a=2, b=2), *dbs(4, SPREAD_BY_NODE)))
     assert sorted(name[0] for name in chosen.values()) == ["a", "b"]
 
@@ -193,7 +193,7 @@ def test_a_pod_without_a_node_is_no_company_for_one_of_another_kind() -> None:
     assert places(view(*hosts(a=2, b=2), *zonal(b=2), *web, *db(1, None))).keys() == {"db-1"}
 
 
-def test_a_pod_that_is_wanted_near_may_be_promised_volumes_although_the_other_waits_with_its_own() -> None:
+def test_a_pod_that_is_wanted_near_may_get_volumes_although_the_other_waits_with_its_own() -> None:
     running = pod("db-9", node="a1", labels={"app": "db"})
     seen = view(*hosts(a=2, b=2), *zonal(a=1, b=1), running, *db(0, TOGETHER, labels={"app": "web"}), *db(1, None))
     assert {name: node[0] for name, node in places(seen).items()} == {"db-0": "a", "db-1": "b"}

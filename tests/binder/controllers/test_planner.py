@@ -1,4 +1,4 @@
-"""Gathering pods into one pass, and keeping promises in step with the store."""
+"""Gathering pods into one pass, and keeping reservations in step with the store."""
 
 import asyncio
 import inspect
@@ -92,7 +92,7 @@ async def test_a_pod_alone_does_not_wait_for_others(desk: Desk) -> None:
     assert task.done()
 
 
-async def test_a_decision_stands_while_the_pod_its_promise_and_its_volumes_do(desk: Desk) -> None:
+async def test_a_decision_stands_while_the_pod_its_reservation_and_its_volumes_do(desk: Desk) -> None:
     red, blue = desk.decide("red"), desk.decide("blue")
     await desk.clock.advance(1)
     decisions = {name: task.result() for name, task in (("red", red), ("blue", blue))}
@@ -121,7 +121,7 @@ async def test_a_decision_does_not_outlive_the_pod_it_was_made_for(desk: Desk, a
     assert not desk.planner.stands(decision)
 
 
-async def test_what_was_promised_is_not_promised_again_before_the_watch_shows_it(desk: Desk) -> None:
+async def test_what_was_reserved_is_not_reserved_again_before_the_watch_shows_it(desk: Desk) -> None:
     red = desk.decide("red")
     await desk.clock.advance(1)
     blue = desk.decide("blue")
@@ -129,7 +129,7 @@ async def test_what_was_promised_is_not_promised_again_before_the_watch_shows_it
     assert chosen(red.result()) != chosen(blue.result())
 
 
-async def test_a_withdrawn_promise_is_free_for_others(desk: Desk) -> None:
+async def test_a_withdrawn_reservation_is_free_for_others(desk: Desk) -> None:
     red = desk.decide("red")
     await desk.clock.advance(1)
     decision = red.result()
@@ -203,7 +203,7 @@ async def held() -> AsyncIterator[tuple[Desk, Held]]:
         yield desk, aside
 
 
-async def test_passes_do_not_overlap_and_each_sees_what_the_one_before_promised(held: tuple[Desk, Held]) -> None:
+async def test_passes_do_not_overlap_and_each_sees_what_the_one_before_reserved(held: tuple[Desk, Held]) -> None:
     desk, aside = held
     red = desk.decide("red")
     await desk.clock.advance(1)
@@ -220,7 +220,7 @@ async def test_passes_do_not_overlap_and_each_sees_what_the_one_before_promised(
 @pytest.mark.parametrize(
     "after", [None, pod("red", claims=["red"], uid="another"), pod("red", claims=["red"], node="node-1")]
 )
-async def test_a_pod_that_changes_while_it_is_planned_is_promised_nothing(
+async def test_a_pod_that_changes_while_it_is_planned_gets_no_reservation(
     held: tuple[Desk, Held], after: Pod | None
 ) -> None:
     desk, aside = held

@@ -199,7 +199,7 @@ async def test_a_class_names_its_own_mode() -> None:
     assert world.volume("pv-1")["spec"]["claimRef"]["name"] == "data"
 
 
-async def test_a_dry_run_counts_what_it_would_reserve_and_promises_no_volume_twice() -> None:
+async def test_a_dry_run_counts_what_it_would_reserve_and_reserves_no_volume_twice() -> None:
     world = World()
     world.put(*(volume_object(name) for name in ("pv-1", "pv-2")), *map(claim_object, ("red", "blue")))
     world.put(pod_object("red", ["red"]), pod_object("blue", ["blue"]))

@@ -231,7 +231,7 @@ async def test_a_dead_holders_reservation_is_adopted_if_it_still_fits() -> None:
     assert world.violations() == []
 
 
-async def test_a_dead_holders_expired_reservation_is_swept_at_start() -> None:
+async def test_a_dead_holders_expired_reservation_is_released_at_start() -> None:
     world = World(Mode.OFF)
     world.put(volume_object("pv-1", annotations=reservation("gone", minutes=-20)))
     async with world.process() as process:

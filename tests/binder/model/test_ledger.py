@@ -1,4 +1,4 @@
-"""Promises: what keeps a volume, what books a node, and when each ends."""
+"""Holds: what keeps a volume, what books a node, and when each ends."""
 
 from binder.model.ledger import Hold, Ledger
 from tests.builders import EPOCH, volume
@@ -37,7 +37,7 @@ def test_dropped_holds_leave_nothing_behind() -> None:
     assert ledger.without("v", "w", "unknown") == Ledger()
 
 
-def test_a_volume_promised_again_belongs_to_the_last_claim() -> None:
+def test_a_volume_reserved_again_belongs_to_the_last_claim() -> None:
     ledger = Ledger().with_holds([hold(), hold(claim="default/other")])
     assert list(ledger.of_claim("default/data")) == []
     assert [hold.claim_key for hold in ledger.of_claim("default/other")] == ["default/other"]

@@ -121,7 +121,7 @@ def test_pods_of_a_batch_use_up_nodes_and_attach_limits() -> None:
     assert nodes == ["n1", "n2", "n2"]
 
 
-def test_a_node_without_the_driver_is_not_promised_where_the_driver_has_to_be_there() -> None:
+def test_a_node_without_the_driver_is_not_chosen_where_the_driver_has_to_be_there() -> None:
     others = (node("n1"), node("n2"), csi_node("n2"), volume("v", zone="a"), claim("c"), pod("p", claims=("c",)))
     for demanding, reserved in ((False, "n1"), (True, "n2")):
         decision = planned(view(csi_driver(prevent_pod_scheduling_if_missing=demanding), *others))["p"]
@@ -129,7 +129,7 @@ def test_a_node_without_the_driver_is_not_promised_where_the_driver_has_to_be_th
         assert decision.node == reserved
 
 
-def test_what_an_earlier_pass_promised_is_neither_taken_nor_booked_twice() -> None:
+def test_what_an_earlier_pass_reserved_is_neither_taken_nor_booked_twice() -> None:
     seen = view(
         node("n1", allocatable={"cpu": "2"}),
         *(volume(f"v{n}", zone="a") for n in range(3)),

@@ -217,7 +217,7 @@ async def test_a_claim_on_two_volumes_keeps_the_older() -> None:
 
 
 async def test_a_volume_that_was_released_unseen_does_not_count_as_held() -> None:
-    """A crash left the volume's side alone, and the watch does not show yet that it was swept."""
+    """A crash left the volume's side alone, and the watch does not show yet that it was released."""
     world = World(Mode.ANNOTATE)
     world.put(claim_object("data"), pod_object("web", ["data"], gated=True))
     world.put(volume_object("pv-1", annotations=reservation("data", minutes=-1)))

@@ -3,7 +3,7 @@
 import pytest
 
 from binder.reservation.contract import Annotations
-from binder.writers.object_client import LiveObjects
+from binder.writers.object_client import ObjectClient
 from kube.client.api import KubeApi
 from kube.errors import Conflict, Invalid, LeadershipLost, NotFound
 from kube.leaderelection.leadership import FencedTransport, Leadership
@@ -23,7 +23,7 @@ class Desk:
         self.server.feed(self.store)
         self.leadership = Leadership.unelected(FakeClock(), "host")
         api = KubeApi(FencedTransport(Connection(self.server), self.leadership))
-        self.live = LiveObjects(api, self.store, Annotations())
+        self.client = ObjectClient(api, self.store, Annotations())
 
 
 async def test_no_write_without_the_lease() -> None:
@@ -31,9 +31,9 @@ async def test_no_write_without_the_lease() -> None:
     snapshot = desk.store.snapshot()
     desk.leadership.end()
     with pytest.raises(LeadershipLost):
-        await desk.live.patch_volume(snapshot.volumes["pv-1"], NOTE)
+        await desk.client.patch_volume(snapshot.volumes["pv-1"], NOTE)
     with pytest.raises(LeadershipLost):
-        await desk.live.patch_claim(snapshot.claims["default/data"], NOTE)
+        await desk.client.patch_claim(snapshot.claims["default/data"], NOTE)
     assert desk.server.writes == []
 
 
@@ -41,16 +41,16 @@ async def test_an_answer_is_known_before_the_watch_shows_it() -> None:
     desk = Desk()
     before = desk.store.snapshot().volumes["pv-1"]
     desk.server.lagging = True
-    written = await desk.live.patch_volume(before, NOTE)
+    written = await desk.client.patch_volume(before, NOTE)
     assert desk.store.snapshot().volumes["pv-1"] == written.record
     with pytest.raises(Conflict):
-        await desk.live.patch_volume(before, NOTE)
+        await desk.client.patch_volume(before, NOTE)
 
 
 async def test_what_is_gone_is_none() -> None:
     desk = Desk()
-    assert await desk.live.volume("pv-9") is None
-    assert await desk.live.claim("default/gone") is None
+    assert await desk.client.volume("pv-9") is None
+    assert await desk.client.claim("default/gone") is None
 
 
 async def test_a_refusal_of_an_object_that_did_not_change_is_final() -> None:
@@ -58,9 +58,9 @@ async def test_a_refusal_of_an_object_that_did_not_change_is_final() -> None:
     snapshot = desk.store.snapshot()
     desk.server.refuse_next += [("PATCH", failure(422, "Invalid"))] * 2
     with pytest.raises(Invalid):
-        await desk.live.patch_volume(snapshot.volumes["pv-1"], NOTE)
+        await desk.client.patch_volume(snapshot.volumes["pv-1"], NOTE)
     with pytest.raises(Invalid):
-        await desk.live.patch_claim(snapshot.claims["default/data"], NOTE)
+        await desk.client.patch_claim(snapshot.claims["default/data"], NOTE)
 
 
 async def test_a_refusal_of_an_object_that_changed_means_that_somebody_was_faster() -> None:
@@ -70,6 +70,6 @@ async def test_a_refusal_of_an_object_that_changed_means_that_somebody_was_faste
     desk.server.remove("persistentvolumeclaims", "default/data")
     desk.server.refuse_next += [("PATCH", failure(422, "Invalid"))] * 2
     with pytest.raises(Conflict, match="Invalid"):
-        await desk.live.patch_volume(seen.volumes["pv-1"], NOTE)
+        await desk.client.patch_volume(seen.volumes["pv-1"], NOTE)
     with pytest.raises(NotFound):
-        await desk.live.patch_claim(seen.claims["default/data"], NOTE)
+        await desk.client.patch_claim(seen.claims["default/data"], NOTE)

@@ -204,7 +204,7 @@ async def test_many_gates_are_lifted_few_at_a_time() -> None:
 
 @pytest.mark.parametrize("mode", [Mode.ANNOTATE, Mode.PREBIND, Mode.COMPLETE])
 @pytest.mark.parametrize("later", [False, True])
-async def test_a_gate_stays_while_the_volume_of_a_shared_claim_is_only_promised_to_another_pod(
+async def test_a_gate_stays_while_the_volume_of_a_shared_claim_is_only_reserved_for_another_pod(
     mode: Mode, later: bool
 ) -> None:
     world = World(mode)

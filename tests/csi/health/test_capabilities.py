@@ -54,7 +54,7 @@ def test_the_best_protocol_is_chosen(
     ],
 )
 def test_the_place_is_asked_for_apart(services: set[int], rpcs: set[int], apart: bool) -> None:
-    assert negotiate(services, rpcs).asks_place_apart is apart
+    assert negotiate(services, rpcs).needs_second_call is apart
 
 
 def test_without_a_controller_service_nothing_can_be_asked() -> None:

@@ -15,9 +15,9 @@ import pytest
 from devcluster.cluster import DevCluster
 from kube.client.api import KubeApi
 from kube.client.connect import KubernetesTransport, connect
+from kube.client.drift_check import CheckedKind, DriftCheck
 from kube.client.event_recorder import EventDraft, EventRecorder, ObjectRef
 from kube.client.reflector import Reflector
-from kube.client.resync import DriftCheck, DriftPart
 from kube.client.transport import Request
 from kube.clock import SystemClock
 from kube.decoding.decode import decode_volume
@@ -163,7 +163,7 @@ async def test_a_drifted_store_is_repaired_with_metadata_lists(kubeconfig: Path)
         async with running(reflector.run()):
             await until(reflector.synced.is_set)
         drifted.volumes.upsert(decode_volume(msgspec.json.encode(ghost)))
-        check = DriftCheck(api, [DriftPart(VOLUMES, decode_volume, drifted.volumes, reflector)], seen)
+        check = DriftCheck(api, [CheckedKind(VOLUMES, decode_volume, drifted.volumes, reflector)], seen)
         await check.check()
         await check.check()
         assert "real-ghost" not in drifted.volumes.items

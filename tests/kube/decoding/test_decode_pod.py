@@ -158,16 +158,16 @@ def test_effective_requests(spec: dict[str, Any], requests: dict[str, str]) -> N
 RESIZES = [
     pytest.param("2", "2", None, "3", id="wants-more-than-it-has"),
     pytest.param("4", "2", None, "4", id="has-more-than-it-wants"),
-    pytest.param("1", "5", "Deferred", "5", id="promised-more"),
+    pytest.param("1", "5", "Deferred", "5", id="allocated-more"),
     pytest.param("2", "1", "Infeasible", "2", id="cannot-have-what-it-wants"),
 ]
 
 
-@pytest.mark.parametrize(("has", "promised", "reason", "counted"), RESIZES)
-def test_a_resize_in_place(has: str, promised: str, reason: str | None, counted: str) -> None:
+@pytest.mark.parametrize(("has", "allocated", "reason", "counted"), RESIZES)
+def test_a_resize_in_place(has: str, allocated: str, reason: str | None, counted: str) -> None:
     status: dict[str, Any] = {
         "containerStatuses": [
-            {"name": "main", "resources": {"requests": {"cpu": has}}, "allocatedResources": {"cpu": promised}},
+            {"name": "main", "resources": {"requests": {"cpu": has}}, "allocatedResources": {"cpu": allocated}},
             {"name": "other"},
         ],
         "conditions": [{"type": "PodResizePending", "status": "True", "reason": reason}] if reason else None,
@@ -176,18 +176,18 @@ def test_a_resize_in_place(has: str, promised: str, reason: str | None, counted:
 
 
 @pytest.mark.parametrize(
-    ("has", "promised", "reason", "counted"),
+    ("has", "allocated", "reason", "counted"),
     [
         *RESIZES,
         pytest.param(None, "5", None, "3", id="the-kubelet-does-not-say"),
     ],
 )
 def test_a_resize_in_place_of_the_pod_as_a_whole(
-    has: str | None, promised: str, reason: str | None, counted: str
+    has: str | None, allocated: str, reason: str | None, counted: str
 ) -> None:
     status: dict[str, Any] = {
         "resources": None if has is None else {"requests": {"cpu": has, "memory": "9Gi"}},
-        "allocatedResources": {"cpu": promised},
+        "allocatedResources": {"cpu": allocated},
         "conditions": [{"type": "PodResizePending", "status": "True", "reason": reason}] if reason else None,
     }
     spec = {"containers": [container(cpu="1", memory="1Gi")], "resources": {"requests": {"cpu": "3"}}}
@@ -207,7 +207,7 @@ def test_containers_resized_against_each_other_count_with_no_less_than_any_versi
 
 
 @pytest.mark.parametrize("reason", [None, "Infeasible"])
-def test_an_init_container_counts_with_what_it_was_promised(reason: str | None) -> None:
+def test_an_init_container_counts_with_what_it_was_allocated(reason: str | None) -> None:
     """So it does from 1.37 on."""
     status = {
         "initContainerStatuses": [{"name": "i", "allocatedResources": {"cpu": "3"}}],
@@ -217,7 +217,7 @@ def test_an_init_container_counts_with_what_it_was_promised(reason: str | None) 
     assert pod(spec, status).requests == builders.resources({"cpu": "3"})
 
 
-def test_a_container_that_does_not_run_yet_counts_with_what_it_was_promised() -> None:
+def test_a_container_that_does_not_run_yet_counts_with_what_it_was_allocated() -> None:
     """So it does from 1.37 on; the status has no `resources` before it runs."""
     status = {"containerStatuses": [{"name": "main", "allocatedResources": {"cpu": "3"}}]}
     assert pod({"containers": [container(cpu="2")]}, status).requests == builders.resources({"cpu": "3"})

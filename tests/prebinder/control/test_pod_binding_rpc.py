@@ -25,7 +25,7 @@ async def test_a_bound_pod_is_answered_with_its_node_and_volumes(tmp_path: Path)
 @pytest.mark.parametrize(
     ("answer", "expected"),
     [
-        pytest.param(Released("n1"), {"released": True, "node": "n1"}, id="something was promised"),
+        pytest.param(Released("n1"), {"released": True, "node": "n1"}, id="something was reserved"),
         pytest.param(Released(), {"released": False, "node": ""}, id="nothing was"),
     ],
 )

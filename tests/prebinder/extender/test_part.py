@@ -16,8 +16,8 @@ from prebinder.errors import CommandError, UsageError
 from prebinder.extender.part import ExtenderPart
 from prebinder.runtime.health_server import Check
 from tests.fake_clock import FakeClock
-from tests.prebinder.extending import Counts, Party
-from tests.scheduler.extending import arguments
+from tests.prebinder.running_extender import Counts, Party
+from tests.scheduler.extender_requests import arguments
 
 
 def part(

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from prebinder.extender.server import LARGEST_BODY
 from tests.builders import claim
-from tests.prebinder.extending import RunningExtender, running_extender
-from tests.scheduler.extending import extender, nodes, pod, unhealthy_volume
+from tests.prebinder.running_extender import RunningExtender, running_extender
+from tests.scheduler.extender_requests import extender, nodes, pod, unhealthy_volume
 
 SEED: Final = 20
 EACH: Final = 711

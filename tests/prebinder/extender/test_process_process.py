@@ -12,7 +12,7 @@ from kube.clock import SystemClock
 from kube.errors import Unavailable
 from prebinder.config.settings import ExtenderSettings, ServingSettings, Settings
 from prebinder.extender.process import ExtenderProcess
-from tests.scheduler.extending import arguments
+from tests.scheduler.extender_requests import arguments
 
 
 class Unreachable:

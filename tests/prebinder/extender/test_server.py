@@ -10,8 +10,8 @@ import pytest
 from prebinder.extender.server import LARGEST_BODY
 from scheduler.extender.extender import Answer, Extender
 from tests.builders import claim
-from tests.prebinder.extending import LOOPBACK, running_extender
-from tests.scheduler.extending import arguments, extender, nodes, proposed, unhealthy_volume
+from tests.prebinder.running_extender import LOOPBACK, running_extender
+from tests.scheduler.extender_requests import arguments, extender, nodes, proposed, unhealthy_volume
 
 NAMES = ["n1", "n3"]
 BODY = arguments(NAMES)

@@ -9,8 +9,8 @@ import aiohttp
 import pytest
 
 from prebinder.runtime.serving_certificate import CertificateFiles, ServingCertificate
-from tests.prebinder.extending import LOOPBACK, Party, RunningExtender, running_extender
-from tests.scheduler.extending import arguments, extender, nodes
+from tests.prebinder.running_extender import LOOPBACK, Party, RunningExtender, running_extender
+from tests.scheduler.extender_requests import arguments, extender, nodes
 
 
 @pytest.fixture

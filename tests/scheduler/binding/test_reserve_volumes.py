@@ -1,4 +1,4 @@
-"""Reserve: what is promised to a pod, and to whom it is not promised after that."""
+"""Reserve: what is reserved for a pod is available to no other."""
 
 from dataclasses import replace
 
@@ -11,7 +11,7 @@ from binder.model.view import View
 from binder.reservation.contract import Annotations, Holder, VolumeReservation
 from kube.objects.model import READ_WRITE_ONCE_POD, Record
 from kube.store.store import snapshot_of
-from scheduler.binding.reserve_volumes import PromiseVolumes
+from scheduler.binding.reserve_volumes import ReserveVolumes
 from scheduler.cycle.cycle import decide
 from scheduler.framework.plugin import ScheduleResult
 from scheduler.plugins.registry import default_profile
@@ -20,7 +20,7 @@ from scheduler.volumes.volume_binding import VolumeChoice
 from tests import builders as made
 from tests.fake_clock import START
 
-PROMISE = PromiseVolumes()
+RESERVE = ReserveVolumes()
 RECORDS: tuple[Record, ...] = (
     made.node("node-a", zone="a"),
     made.node("node-b", zone="b"),
@@ -51,13 +51,13 @@ def placement(
 
 
 def promised(view: ClusterView, decision: ScheduleResult) -> ClusterView:
-    reserved = PROMISE.reserve(decision, view)
+    reserved = RESERVE.reserve(decision, view)
     assert isinstance(reserved, ClusterView)
     return reserved
 
 
 def refusal(view: ClusterView, decision: ScheduleResult) -> Rejection:
-    rejection = PROMISE.reserve(decision, view)
+    rejection = RESERVE.reserve(decision, view)
     assert isinstance(rejection, Rejection)
     return rejection
 
@@ -67,7 +67,7 @@ def test_a_pod_without_claims_changes_nothing() -> None:
     assert promised(view, ScheduleResult(made.pod(), "node-a", VolumeChoice())) is view
 
 
-def test_a_promised_volume_is_no_other_claims() -> None:
+def test_a_reserved_volume_is_no_other_claims() -> None:
     view = cluster()
     after = promised(view, placement(view, {"one": "pv-1"}))
     volume = view.storage.snapshot.volumes["pv-1"]
@@ -92,12 +92,12 @@ def test_pods_decided_one_after_the_other_get_different_volumes() -> None:
 def test_all_claims_of_a_pod_or_none() -> None:
     view = cluster()
     busy = promised(view, placement(view, {"two": "pv-2"}, pod="other"))
-    rejection = PROMISE.reserve(placement(view, {"one": "pv-1", "alone": "pv-2"}), busy)
+    rejection = RESERVE.reserve(placement(view, {"one": "pv-1", "alone": "pv-2"}), busy)
     assert isinstance(rejection, Rejection)
     assert list(busy.storage.ledger.holds) == ["pv-2"]
 
 
-def test_a_claim_promised_to_one_pod_is_promised_to_another_on_the_same_terms_alone() -> None:
+def test_a_claim_reserved_for_one_pod_is_reserved_for_another_on_the_same_terms_only() -> None:
     view = cluster()
     first = promised(view, placement(view, {"one": "pv-1"}, "new"))
     again = promised(first, placement(view, {"one": "pv-1"}, "new", pod="twin"))
@@ -118,11 +118,11 @@ def test_and_on_no_others(volumes: dict[str, str], provision: tuple[str, ...], n
     view = cluster()
     first = promised(view, placement(view, {"one": "pv-1"}, "new"))
     rejection = refusal(first, placement(view, volumes, *provision, pod="twin", node=node))
-    assert rejection.reason is Reason.CLAIM_PROMISED
+    assert rejection.reason is Reason.CLAIM_RESERVED_ELSEWHERE
     assert "default/web" in rejection.offered
 
 
-def test_a_claim_created_again_was_promised_nothing() -> None:
+def test_a_claim_created_again_has_no_reservation() -> None:
     view = cluster()
     before = promised(view, placement(view, {"one": "pv-1"}))
     anew = cluster(made.claim("one", uid="another"))

@@ -4,7 +4,7 @@ import asyncio
 
 from binder.model.view import PlanSettings
 from binder.reservation.contract import Annotations
-from binder.writers.object_client import LiveObjects
+from binder.writers.object_client import ObjectClient
 from kube.client.api import KubeApi
 from kube.client.transport import Request, Response
 from scheduler.binding.volume_orders import AT_ONCE, VolumeOrders
@@ -33,8 +33,8 @@ async def test_a_crowd_of_pods_with_volumes_leaves_room_for_other_requests() -> 
     for number in range(crowd):
         cluster.pair(f"data-{number}", f"pv-{number}")
     instance, slow = cluster.instance(), Slow(cluster.server)
-    live = LiveObjects(KubeApi(slow), instance.store, Annotations())
-    orders = VolumeOrders(live, instance.store, cluster.clock, PlanSettings())
+    client = ObjectClient(KubeApi(slow), instance.store, Annotations())
+    orders = VolumeOrders(client, instance.store, cluster.clock, PlanSettings())
     placements = [
         instance.placement({f"data-{number}": f"pv-{number}"}, pod=f"web-{number}") for number in range(crowd)
     ]

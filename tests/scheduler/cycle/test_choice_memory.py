@@ -12,7 +12,7 @@ from binder.reservation.contract import Annotations, ClaimReservation, Holder, V
 from kube.objects import model
 from kube.objects.reports import StorageCondition, StorageReports
 from kube.store.store import Store
-from scheduler.binding.reserve_volumes import PromiseVolumes
+from scheduler.binding.reserve_volumes import ReserveVolumes
 from scheduler.cycle.memoized_cycle import Decider
 from scheduler.framework.plugin import ScheduleResult
 from scheduler.plugins.registry import default_profile
@@ -33,7 +33,7 @@ class Storage(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.store, self.version, self.now = Store(), 0, builders.EPOCH
-        self.live, self.decider = SchedulerCache(self.store, PlanSettings()), Decider()
+        self.cache, self.decider = SchedulerCache(self.store, PlanSettings()), Decider()
 
     def next_version(self) -> int:
         self.version += 1
@@ -112,15 +112,15 @@ class Storage(RuleBasedStateMachine):
         for claim in claims:
             self.store.claims.upsert(claim)
         pod = builders.pod(f"p{number}", claims=[claim.name for claim in claims], requests={"cpu": "1"})
-        cluster = self.live.view(self.now)
+        cluster = self.cache.view(self.now)
         decision, best = self.decider.decide(pod, cluster, PROFILE), best_placements(pod, cluster, PROFILE)
         if not isinstance(decision, ScheduleResult):
             assert not best
             return
         assert decision == best[decision.node]
-        assert self.live.assume(decision, [PromiseVolumes()]) is None
+        assert self.cache.assume(decision, [ReserveVolumes()]) is None
         if outcome == "forgotten":
-            self.live.forget(pod.key)
+            self.cache.forget(pod.key)
         elif outcome == "bound":
             self.bind(decision)
 
@@ -191,16 +191,16 @@ def test_many_nodes_in_few_zones() -> None:
     volumes = [builders.volume(f"v{number}", zone="abc"[number % 2], size=f"{10 + number}Gi") for number in range(6)]
     claims = [builders.claim(f"c{number}") for number in range(8)]
     store, decider = Store(), Decider()
-    live = SchedulerCache(store, PlanSettings())
+    cache = SchedulerCache(store, PlanSettings())
     store.nodes.replace(nodes, "1")
     store.volumes.replace(volumes, "1")
     store.classes.replace([builders.storage_class()], "1")
     store.claims.replace(claims, "1")
     for claim in claims:
         pod = builders.pod(claim.name, claims=[claim.name], requests={"cpu": "1"})
-        cluster = live.view(builders.EPOCH)
+        cluster = cache.view(builders.EPOCH)
         decision, best = decider.decide(pod, cluster, PROFILE), best_placements(pod, cluster, PROFILE)
         assert isinstance(decision, ScheduleResult) == bool(best) == (claim in claims[:6])
         if isinstance(decision, ScheduleResult):
             assert decision == best[decision.node]
-            assert live.assume(decision, [PromiseVolumes()]) is None
+            assert cache.assume(decision, [ReserveVolumes()]) is None

@@ -10,7 +10,7 @@ from kube.objects.model import Record, Volume
 from kube.store.store import Store
 from scheduler.extender.extender import MOST_LOOKS, MOST_LOOKS_IN_ALL, Extender
 from tests.builders import HOSTNAME, ZONE, claim, node, node_selector, storage_class, volume
-from tests.scheduler.extending import PREFIX, extender, put, scores, unhealthy_volume
+from tests.scheduler.extender_requests import PREFIX, extender, put, scores, unhealthy_volume
 
 NODES = [node(f"n{number}", zone=zone) for number, zone in enumerate("abcab", 1)]
 NAMES = [each.name for each in NODES]

@@ -4,14 +4,14 @@ import pytest
 
 from kube.objects.model import BIND_COMPLETED, SELECTED_NODE, Record
 from tests.builders import claim, storage_class, volume
-from tests.scheduler.extending import (
+from tests.scheduler.extender_requests import (
     LATER,
     extender,
     filtered,
     kept,
     nodes,
-    promised_claim,
-    promised_volume,
+    reserved_claim,
+    reserved_volume,
     unhealthy_volume,
 )
 
@@ -28,20 +28,20 @@ IN_A, IN_B = ALL[:2], ALL[2:]
         pytest.param([claim(), unhealthy_volume("pv-a", "Healthy", zone="a")], ALL, id="well again"),
         pytest.param([claim(), unhealthy_volume("pv-a", "Unknown", zone="a")], ALL, id="unknown is not unhealthy"),
         pytest.param([claim(), unhealthy_volume("pv-a", "Gone?", zone="a")], ALL, id="a word that is no state"),
-        pytest.param([claim(), promised_volume("pv-a", "default/other", zone="a")], IN_B, id="held for another claim"),
-        pytest.param([claim(), promised_volume("pv-a", "default/data", zone="a")], ALL, id="held for this claim"),
+        pytest.param([claim(), reserved_volume("pv-a", "default/other", zone="a")], IN_B, id="held for another claim"),
+        pytest.param([claim(), reserved_volume("pv-a", "default/data", zone="a")], ALL, id="held for this claim"),
         pytest.param(
-            [claim(uid="new"), promised_volume("pv-a", "default/data", zone="a")],
+            [claim(uid="new"), reserved_volume("pv-a", "default/data", zone="a")],
             IN_B,
             id="held for an earlier claim of the same name",
         ),
         pytest.param(
-            [claim(), promised_volume("pv-a", "default/other", until="2026-01-01T11:59:00Z", zone="a")],
+            [claim(), reserved_volume("pv-a", "default/other", until="2026-01-01T11:59:00Z", zone="a")],
             ALL,
             id="held until a minute ago",
         ),
         pytest.param(
-            [claim(), promised_volume("pv-a", "default/other", until="soon", zone="a")], ALL, id="half a promise"
+            [claim(), reserved_volume("pv-a", "default/other", until="soon", zone="a")], ALL, id="half a reservation"
         ),
         pytest.param(
             [claim(), unhealthy_volume("pv-a1", zone="a"), volume("pv-a2", zone="a")], ALL, id="a well one as large"
@@ -95,7 +95,7 @@ def test_nodes_pass(records: list[Record], passing: list[str]) -> None:
             [volume("a1", zone="a"), unhealthy_volume("a2", zone="a")], IN_B, id="the second would be unhealthy"
         ),
         pytest.param(
-            [volume("a1", zone="a"), promised_volume("a2", "default/log", zone="a")], ALL, id="held for the other claim"
+            [volume("a1", zone="a"), reserved_volume("a2", "default/log", zone="a")], ALL, id="held for the other claim"
         ),
     ],
 )
@@ -106,15 +106,15 @@ def test_claims_of_one_pod_are_served_one_after_another(volumes: list[Record], p
 
 def test_a_reason_names_claim_volume_and_what_is_wrong() -> None:
     records: list[Record] = [claim("data"), claim("log", size="20Gi"), unhealthy_volume("pv-a", zone="a")]
-    records.append(promised_volume("pv-b", "default/other", zone="b", size="20Gi"))
+    records.append(reserved_volume("pv-b", "default/other", zone="b", size="20Gi"))
     refused = filtered(extender([*nodes(), *records]), ALL, claims=["data", "log"])["FailedAndUnresolvableNodes"]
     unhealthy = "claim data would get volume pv-a: Unhealthy, Inaccessible: NotFound"
     held = "claim data would get volume pv-b: ReservedForOther, for default/other until 12:05:00Z"
     assert refused == {"n1": unhealthy, "n2": unhealthy, "n3": held, "n4": held}
 
 
-def test_a_promise_ends_by_itself() -> None:
-    answers = extender([*nodes(), claim(), promised_volume("pv-a", "default/other", until=LATER, zone="a")])
+def test_a_reservation_ends_by_itself() -> None:
+    answers = extender([*nodes(), claim(), reserved_volume("pv-a", "default/other", until=LATER, zone="a")])
     assert kept(answers, ALL) == IN_B
     assert kept(answers, ALL, seconds=300) == ALL
 
@@ -126,7 +126,7 @@ def test_an_unknown_node_passes() -> None:
 
 def test_a_reserved_local_volume_confines_the_pod_to_its_node() -> None:
     local = [volume(f"pv-{name}", node=name) for name in ALL]
-    answers = extender([*nodes(), promised_claim("data", "pv-n3", nodes="n3"), *local])
+    answers = extender([*nodes(), reserved_claim("data", "pv-n3", nodes="n3"), *local])
     assert kept(answers, ALL) == ["n3"]
     # Its node is not among those that fit: the promise cannot be kept now.
     assert kept(answers, IN_A) == IN_A

@@ -8,7 +8,7 @@ from kube.objects.reports import StorageCondition
 from kube.store.store import Store
 from scheduler.extender.extender import Extender
 from tests.builders import claim, csi_node, storage_class, volume
-from tests.scheduler.extending import PREFIX, extender, filtered, kept, nodes, put, unhealthy_volume
+from tests.scheduler.extender_requests import PREFIX, extender, filtered, kept, nodes, put, unhealthy_volume
 
 ALL = ["n1", "n2", "n3", "n4"]
 DRIVER, OTHER = "disk.csi.example", "other.csi.example"

@@ -6,7 +6,7 @@ import pytest
 
 from kube.objects.model import Record
 from tests.builders import attachment, claim, volume
-from tests.scheduler.extending import NOW, arguments, extender, nodes, promised_claim, scores, unhealthy_volume
+from tests.scheduler.extender_requests import NOW, arguments, extender, nodes, reserved_claim, scores, unhealthy_volume
 
 ALL = ["n1", "n2", "n3", "n4"]
 
@@ -19,22 +19,22 @@ def zones(a: int, b: int) -> dict[str, int]:
     ("records", "expected"),
     [
         pytest.param(
-            [promised_claim("data", "pv-b", zone="b"), volume("pv-a", zone="a"), volume("pv-b", zone="b")],
+            [reserved_claim("data", "pv-b", zone="b"), volume("pv-a", zone="a"), volume("pv-b", zone="b")],
             zones(0, 10),
             id="where the reserved volume is",
         ),
         pytest.param(
-            [promised_claim("data", "pv-b", zone="b"), volume("pv-a", zone="a")],
+            [reserved_claim("data", "pv-b", zone="b"), volume("pv-a", zone="a")],
             zones(0, 10),
             id="in the reserved zone, the volume is not known yet",
         ),
         pytest.param(
-            [promised_claim("data", "pv-b", zone="b", until="2026-01-01T11:00:00Z"), volume("pv-a", zone="a")],
+            [reserved_claim("data", "pv-b", zone="b", until="2026-01-01T11:00:00Z"), volume("pv-a", zone="a")],
             zones(10, 0),
             id="the reservation is over",
         ),
         pytest.param(
-            [promised_claim("data", "pv-n3", nodes="n3"), volume("pv-n3", node="n3"), volume("pv-n1", node="n1")],
+            [reserved_claim("data", "pv-n3", nodes="n3"), volume("pv-n3", node="n3"), volume("pv-n1", node="n1")],
             {"n1": 0, "n2": 0, "n3": 10, "n4": 0},
             id="the node of a reserved local volume",
         ),
@@ -67,7 +67,7 @@ def test_a_claim_prefers(records: list[Record], expected: Mapping[str, int]) -> 
 
 def test_scores_are_averaged_over_the_claims() -> None:
     records: list[Record] = [
-        promised_claim("data", "pv-b", zone="b"),
+        reserved_claim("data", "pv-b", zone="b"),
         volume("pv-b", zone="b"),
         claim("log", size="4Gi"),
     ]
@@ -78,7 +78,7 @@ def test_scores_are_averaged_over_the_claims() -> None:
 
 
 def test_an_unknown_node_scores_nothing() -> None:
-    answers = extender([*nodes(), promised_claim("data", "pv", zone="b")])
+    answers = extender([*nodes(), reserved_claim("data", "pv", zone="b")])
     assert scores(answers, ["n3", "new"]) == {"n3": 10, "new": 0}
 
 
@@ -88,6 +88,6 @@ def test_without_claims_no_node_has_a_score() -> None:
 
 
 def test_pods_of_other_schedulers_are_left_alone() -> None:
-    answers = extender([*nodes(), promised_claim("data", "pv", zone="b")], scheduler_names=["ours"])
+    answers = extender([*nodes(), reserved_claim("data", "pv", zone="b")], scheduler_names=["ours"])
     assert scores(answers, ALL) == zones(0, 0)
     assert scores(answers, ALL, scheduler_name="ours") == zones(0, 10)

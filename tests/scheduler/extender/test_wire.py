@@ -14,7 +14,7 @@ from scheduler.extender.wire import (
     priorities,
     read,
 )
-from tests.scheduler.extending import pod
+from tests.scheduler.extender_requests import pod
 
 FULL: dict[str, Any] = {
     "metadata": {},

@@ -8,15 +8,15 @@ import pytest
 from scheduler.extender.extender import Extender
 from scheduler.extender.wire import MalformedRequest
 from tests.builders import claim
-from tests.scheduler.extending import (
+from tests.scheduler.extender_requests import (
     NOW,
     extender,
     filtered,
     nodes,
     pod,
-    promised_claim,
-    promised_volume,
     proposed,
+    reserved_claim,
+    reserved_volume,
     unhealthy_volume,
 )
 
@@ -35,9 +35,9 @@ def left(answers: Extender, body: bytes) -> dict[str, Any]:
     [
         pytest.param([claim()], {"n1", "n2", "n3"}, id="nothing-against-any"),
         pytest.param([claim(), unhealthy_volume("pv-a", zone="a")], {"n3"}, id="unhealthy"),
-        pytest.param([claim(), promised_volume("pv-b", "other/data", zone="b")], {"n1", "n2"}, id="held-for-another"),
+        pytest.param([claim(), reserved_volume("pv-b", "other/data", zone="b")], {"n1", "n2"}, id="held-for-another"),
         pytest.param(
-            [promised_claim("data", "pv-local", nodes="n2"), promised_volume("pv-local", "default/data", node="n2")],
+            [reserved_claim("data", "pv-local", nodes="n2"), reserved_volume("pv-local", "default/data", node="n2")],
             {"n2"},
             id="a-local-volume-is-reserved",
         ),

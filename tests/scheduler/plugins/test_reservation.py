@@ -1,4 +1,4 @@
-"""What is promised and what is unhealthy decides where a pod may go."""
+"""What is reserved and what is unhealthy decides where a pod may go."""
 
 from datetime import timedelta
 
@@ -67,7 +67,7 @@ UNHEALTHY = {Annotations().health: "Inaccessible"}
             [builders.claim(), builders.volume("pv-a", zone="a", annotations=promise("other", -timedelta(1)))],
             None,
             None,
-            id="promise-has-expired",
+            id="reservation-has-expired",
         ),
         pytest.param(
             ReservedVolume(),

@@ -85,9 +85,9 @@ BOUND = builders.volume(claim="default/data", phase="Bound")
         pytest.param(POD, replace(POD, phase="Running", started=builders.EPOCH), id="a pod that starts"),
         pytest.param(None, replace(POD, phase="Succeeded"), id="a pod seen when it has ended"),
         pytest.param(replace(POD, phase="Failed"), None, id="an ended pod that is deleted"),
-        pytest.param(VOLUME, reserved_volume("default/data", 5), id="a volume that is promised"),
+        pytest.param(VOLUME, reserved_volume("default/data", 5), id="a volume that is reserved"),
         pytest.param(
-            reserved_volume("default/data", 5), reserved_volume("default/data", 9), id="a promise that is renewed"
+            reserved_volume("default/data", 5), reserved_volume("default/data", 9), id="a reservation that is renewed"
         ),
         pytest.param(None, builders.attachment("pv-1", "n1"), id="a volume that is attached"),
         pytest.param(BUDGET, replace(BUDGET, allowed=0), id="a budget that lets fewer go"),
@@ -106,9 +106,13 @@ def test_what_cannot_help_anybody_is_not_told(before: Record | None, after: Reco
         pytest.param(POD, replace(POD, labels=()), id="the labels of a pod"),
         pytest.param(POD, replace(POD, deleting=True), id="a pod that is being deleted"),
         pytest.param(POD, None, id="a pod that is deleted"),
-        pytest.param(reserved_volume("default/data", 5), VOLUME, id="a promise that is taken back"),
-        pytest.param(reserved_volume("default/data", 5), reserved_volume("default/more", 9), id="a promise to another"),
-        pytest.param(reserved_volume("default/data", 5), reserved_volume("default/data", 1), id="a promise cut short"),
+        pytest.param(reserved_volume("default/data", 5), VOLUME, id="a reservation that is taken back"),
+        pytest.param(
+            reserved_volume("default/data", 5), reserved_volume("default/more", 9), id="a reservation for another"
+        ),
+        pytest.param(
+            reserved_volume("default/data", 5), reserved_volume("default/data", 1), id="a reservation cut short"
+        ),
         pytest.param(builders.attachment("pv-1", "n1"), None, id="a volume that is detached"),
         pytest.param(BUDGET, replace(BUDGET, allowed=2), id="a budget that lets more go"),
         pytest.param(BUDGET, None, id="a budget that is deleted"),

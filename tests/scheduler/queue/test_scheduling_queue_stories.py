@@ -1,4 +1,4 @@
-"""The queue, the live cluster and the decisions together: whatever happens in whatever order, no pod oversleeps."""
+"""The queue, the cache and the decisions together: whatever happens in whatever order, no pod oversleeps."""
 
 from random import Random
 
@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from binder.model.view import PlanSettings
 from binder.reservation.contract import Annotations
 from kube.objects.model import Pod
-from scheduler.binding.reserve_volumes import PromiseVolumes
+from scheduler.binding.reserve_volumes import ReserveVolumes
 from scheduler.cycle.cycle import Unschedulable, decide
 from scheduler.cycle.diagnosis import diagnose
 from scheduler.cycle.memoized_cycle import Decider
@@ -30,7 +30,7 @@ class Story:
     def __init__(self, chance: Random) -> None:
         self.chance, self.now = chance, 0.0
         self.watched = WatchedStore({})
-        self.live = SchedulerCache(self.watched.store, PlanSettings())
+        self.cache = SchedulerCache(self.watched.store, PlanSettings())
         for slot, variants in VARIANTS.items():
             self.watched.show(slot, chance.choice((variants[0], chance.choice(variants))))
         self.waiting = SchedulingQueue(PROFILE.queue_sort.key)
@@ -62,10 +62,10 @@ class Story:
         if not self.undecided:
             return
         attempt = self.undecided.pop()
-        decision = self.decider.decide(attempt.pod, self.live.view(EPOCH), PROFILE)
+        decision = self.decider.decide(attempt.pod, self.cache.view(EPOCH), PROFILE)
         if isinstance(decision, Unschedulable):
             self.refused.append((attempt, decision))
-        elif self.live.assume(decision, (PromiseVolumes(),)) is None:
+        elif self.cache.assume(decision, (ReserveVolumes(),)) is None:
             self.binding.append((attempt, decision))
         else:
             self.waiting.retry(attempt, self.now)
@@ -78,7 +78,7 @@ class Story:
     def bind(self) -> None:
         if self.binding:
             attempt, placement = self.binding.pop()
-            self.live.bound(attempt.pod.key, self.now)
+            self.cache.bound(attempt.pod.key, self.now)
             self.waiting.done(attempt)
             self.watched.show(attempt.pod.key, replace(placement.pod, node_name=placement.node))
             self.waiting.remove(attempt.pod.key)
@@ -86,9 +86,9 @@ class Story:
     def take_back(self) -> None:
         if self.binding:
             attempt, placement = self.binding.pop()
-            self.live.forget(attempt.pod.key)
+            self.cache.forget(attempt.pod.key)
             self.waiting.retry(attempt, self.now)
-            for change in forgotten(placement, self.live.view(EPOCH).storage.snapshot):
+            for change in forgotten(placement, self.cache.view(EPOCH).storage.snapshot):
                 self.waiting.change(change, self.now)
 
     def asleep(self) -> list[Pod]:
@@ -105,5 +105,5 @@ class Story:
 def test_no_pod_sleeps_while_a_node_would_have_it(seed: int) -> None:
     story = Story(Random(seed))
     story.tell(steps=40)
-    view = story.live.view(EPOCH)
+    view = story.cache.view(EPOCH)
     assert [pod for pod in story.asleep() if not isinstance(decide(pod, view, PROFILE), Unschedulable)] == []

@@ -27,7 +27,7 @@ DRIVER = "disk.csi.example"
 
 
 class PromiseOne:
-    """Promises a volume named after the pod."""
+    """Reserves a volume named after the pod."""
 
     name = "PromiseOne"
 
@@ -89,12 +89,12 @@ def free_volumes(index: VolumeIndex) -> object:
 
 
 class Everything(RuleBasedStateMachine):
-    """A cluster that changes at random, what the live view makes of it, and a view made from nothing."""
+    """A cluster that changes at random, what the cache view makes of it, and a view made from nothing."""
 
     def __init__(self) -> None:
         super().__init__()
         self.store, self.version = Store(), 0
-        self.live = SchedulerCache(self.store, PlanSettings())
+        self.cache = SchedulerCache(self.store, PlanSettings())
         self.expected: dict[str, ScheduleResult] = {}
         self.bound: dict[str, float] = {}
         self.looked = False
@@ -155,7 +155,7 @@ class Everything(RuleBasedStateMachine):
         pod = self.pod(name, uid, "", data)
         shown = self.store.pods.items.get(pod.key)
         placement = ScheduleResult(pod, node, VolumeChoice())
-        refused = self.live.assume(placement, [PromiseOne()])
+        refused = self.cache.assume(placement, [PromiseOne()])
         taken = shown is not None and shown.uid == pod.uid and bool(shown.node_name or shown.finished)
         assert (refused is not None) == taken
         if not taken:
@@ -164,19 +164,19 @@ class Everything(RuleBasedStateMachine):
 
     @rule(name=st.sampled_from(PODS), at=st.floats(0, 100))
     def bind(self, name: str, at: float) -> None:
-        self.live.bound(f"default/{name}", at)
+        self.cache.bound(f"default/{name}", at)
         if f"default/{name}" in self.expected:
             self.bound[f"default/{name}"] = at
 
     @rule(name=st.sampled_from(PODS))
     def forget(self, name: str) -> None:
-        self.live.forget(f"default/{name}")
+        self.cache.forget(f"default/{name}")
         self.drop(f"default/{name}")
 
     @rule(at=st.floats(0, 200))
     def overdue(self, at: float) -> None:
         late = {key for key, since in self.bound.items() if at - since >= PATIENCE}
-        assert {placement.pod.key for placement in self.live.overdue(at)} == late
+        assert {placement.pod.key for placement in self.cache.overdue(at)} == late
 
     @rule(name=st.sampled_from(CLAIMS), volume=st.sampled_from(("", "v0", "v1")))
     def claim_shown(self, name: str, volume: str) -> None:
@@ -235,8 +235,8 @@ class Everything(RuleBasedStateMachine):
         if self.version % 3 == 0:  # Several changes between two looks are as good as one.
             return
         self.looked = True
-        assert dict(self.live.assumed()) == self.expected
-        assert facts(self.live.view(NOW)) == facts(self.from_nothing())
+        assert dict(self.cache.assumed()) == self.expected
+        assert facts(self.cache.view(NOW)) == facts(self.from_nothing())
 
     def from_nothing(self) -> ClusterView:
         snapshot = self.store.snapshot()
@@ -258,39 +258,39 @@ TestEverything.settings = settings(deadline=None, max_examples=60, stateful_step
 
 def test_a_replica_that_waits_does_not_note_changes_for_ever() -> None:
     store = Store()
-    live = SchedulerCache(store, PlanSettings())
+    cache = SchedulerCache(store, PlanSettings())
     store.nodes.replace([builders.node("n0"), builders.node("n1")], "1")
-    live.view(NOW)
+    cache.view(NOW)
     assumed = builders.pod("assumed", requests={"cpu": "1"})
-    assert live.assume(ScheduleResult(assumed, "n1", VolumeChoice()), [PromiseOne()]) is None
+    assert cache.assume(ScheduleResult(assumed, "n1", VolumeChoice()), [PromiseOne()]) is None
     plain = builders.pod("web")
     store.pods.replace((with_fields(plain, name=f"p{number}") for number in range(MOST_CHANGES + 1)), "2")
     store.pods.replace([builders.pod("late", node="n0", resource_version=3)], "3")
-    cluster = live.view(NOW)
+    cluster = cache.view(NOW)
     assert [[pod.name for pod in state.pods] for state in cluster.nodes] == [["late"], ["assumed"]]
     assert list(cluster.storage.ledger.holds) == ["v-assumed"]
 
 
 def test_a_pod_assumed_elsewhere_is_counted_once_when_the_node_of_its_predecessor_arrives() -> None:
     store = Store()
-    live = SchedulerCache(store, PlanSettings())
+    cache = SchedulerCache(store, PlanSettings())
     store.nodes.upsert(builders.node("n1", resource_version=1))
     before = with_fields(builders.pod("web", node="n0", requests={"cpu": "1"}), uid="web-1", resource_version=2)
     store.pods.upsert(before)
-    live.view(NOW)
+    cache.view(NOW)
     later = with_fields(before, uid="web-2", resource_version=3, node_name="")
-    assert live.assume(ScheduleResult(later, "n1", VolumeChoice()), [PromiseOne()]) is None
-    live.view(NOW)
+    assert cache.assume(ScheduleResult(later, "n1", VolumeChoice()), [PromiseOne()]) is None
+    cache.view(NOW)
     store.nodes.upsert(builders.node("n0", resource_version=4))
-    cluster = live.view(NOW)
+    cluster = cache.view(NOW)
     assert {state.name: [pod.uid for pod in state.pods] for state in cluster.nodes} == {"n0": [], "n1": ["web-2"]}
 
 
 def test_many_volumes_at_once() -> None:
     store = Store()
-    live = SchedulerCache(store, PlanSettings())
-    live.view(NOW)
+    cache = SchedulerCache(store, PlanSettings())
+    cache.view(NOW)
     store.volumes.replace([builders.volume(f"v{number}") for number in range(150)], "1")
     store.volumes.delete("v0")
-    cluster = live.view(NOW)
+    cluster = cache.view(NOW)
     assert free_volumes(cluster.storage.index) == free_volumes(VolumeIndex.of(store.volumes.items.values()))

@@ -1,4 +1,4 @@
-"""What is promised to single pods, taken back at the wish of a tool."""
+"""What is reserved for single pods is released when a tool requests it."""
 
 import asyncio
 
@@ -11,7 +11,7 @@ from tests.scheduler.manual_bindings import LARGE, LOST, WEB, driven, refusal, w
 from tests.scheduler.scheduler_in_memory import pod
 
 
-async def test_what_is_promised_is_taken_back_before_the_pod_is_bound() -> None:
+async def test_what_is_reserved_is_taken_back_before_the_pod_is_bound() -> None:
     async with driven() as (desk, binding):
         desk.add(with_claim(desk))
         await settle()
@@ -55,7 +55,7 @@ async def test_a_binding_that_was_sent_is_waited_for(answers: list[Rejection], e
         assert result == Released("n2") if expected is None else refusal(result) is expected
 
 
-async def test_a_pod_to_which_nothing_is_promised_has_nothing_to_take_back() -> None:
+async def test_a_pod_for_which_nothing_is_reserved_has_nothing_to_take_back() -> None:
     async with driven() as (desk, binding):
         desk.add(pod("web", "9"))
         await settle()

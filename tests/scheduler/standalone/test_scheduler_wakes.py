@@ -18,7 +18,7 @@ from tests.scheduler.scheduler_in_memory import Desk, pod
 NODE = builders.node("n1")
 
 
-async def test_a_volume_that_was_promised_to_another() -> None:
+async def test_a_volume_that_was_reserved_for_another() -> None:
     desk = Desk(NODE)
     desk.store.classes.upsert(builders.storage_class())
     desk.store.volumes.upsert(builders.volume())

@@ -99,7 +99,7 @@ def test_two_claims_and_one_volume() -> None:
     st.lists(st.tuples(st.integers(1, 4), st.sampled_from(("a", "b", None))), max_size=6),
     st.lists(st.integers(1, 4), min_size=1, max_size=3),
 )
-def test_where_nothing_is_promised_or_unhealthy_we_take_no_more_than_kube_scheduler(
+def test_where_nothing_is_reserved_or_unhealthy_we_take_no_more_than_kube_scheduler(
     volumes: list[tuple[int, str | None]], requests: list[int]
 ) -> None:
     """And wherever it finds volumes for all claims, so do we."""

@@ -102,9 +102,9 @@ def test_claims_are_told_apart_by_whether_their_bind_is_complete() -> None:
             [made.volume("there", zone="b"), made.volume("here", zone="a", size="20Gi")], "here", id="reached"
         ),
         pytest.param(
-            [made.volume("free"), made.volume("promised", size="50Gi", claim="default/data")], "promised", id="prebound"
+            [made.volume("free"), made.volume("reserved", size="50Gi", claim="default/data")], "reserved", id="prebound"
         ),
-        pytest.param([made.volume("free"), made.volume("promised", zone="b", claim="default/data")], None, id="away"),
+        pytest.param([made.volume("free"), made.volume("reserved", zone="b", claim="default/data")], None, id="away"),
         pytest.param([made.volume("other", claim="default/other")], None, id="another-claims"),
         pytest.param([made.volume("deleting", deleting=True)], None, id="deleting"),
         pytest.param(

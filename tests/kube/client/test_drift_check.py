@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from kube.client.api import METADATA_ONLY, KubeApi
-from kube.client.resync import DriftCheck, DriftPart
+from kube.client.drift_check import CheckedKind, DriftCheck
 from kube.client.transport import Request
 from kube.errors import Unavailable
 from kube.objects.api_resource import CLAIMS, NODES, VOLUMES, Resource
@@ -83,7 +83,7 @@ def checking(
     cluster: Cluster, held: Collected, requests: int = 12, resource: Resource = VOLUMES
 ) -> tuple[DriftCheck, ScriptedTransport]:
     transport = ScriptedTransport(cluster)
-    part = DriftPart(resource, decode, held, held)
+    part = CheckedKind(resource, decode, held, held)
     return DriftCheck(KubeApi(transport), [part], held, requests=requests), transport
 
 
@@ -228,8 +228,8 @@ async def test_a_kind_that_cannot_be_listed_does_not_keep_the_others_from_it(bro
             return broken
         return answer(404, failure(404, "NotFound")) if "gone" in request.path else answer(200, listing(9))
 
-    def part(resource: Resource) -> DriftPart[Kept]:
-        return DriftPart(resource, decode, held[resource], held[resource])
+    def part(resource: Resource) -> CheckedKind[Kept]:
+        return CheckedKind(resource, decode, held[resource], held[resource])
 
     check = DriftCheck(KubeApi(ScriptedTransport(respond)), map(part, held), Collected())
     for _ in range(3):

@@ -17,7 +17,7 @@ NOW = START
 LATER, EARLIER = "2026-01-01T12:05:00Z", "2026-01-01T11:55:00Z"
 
 
-def promised_volume(name: str, claim: str, until: str = LATER, **how: Any) -> Volume:
+def reserved_volume(name: str, claim: str, until: str = LATER, **how: Any) -> Volume:
     """A volume reserved for `namespace/name`."""
     fields = {"reserved-for": claim, "reserved-for-uid": f"uid-{claim.replace('/', '-')}", "expires-at": until}
     fields |= {"bound-at": EARLIER, "reserved-by": "us/1"}
@@ -29,7 +29,7 @@ def unhealthy_volume(name: str, state: str = "Inaccessible", **how: Any) -> Volu
     return builders.volume(name, annotations=annotations, **how)
 
 
-def promised_claim(name: str, volume: str, until: str = LATER, zone: str = "", nodes: str = "", **how: Any) -> Claim:
+def reserved_claim(name: str, volume: str, until: str = LATER, zone: str = "", nodes: str = "", **how: Any) -> Claim:
     """A claim for which a volume is reserved."""
     fields = {"reserved-volume": volume, "bound-at": EARLIER, "expires-at": until}
     fields |= {key: value for key, value in (("reserved-zone", zone), ("reserved-nodes", nodes)) if value}

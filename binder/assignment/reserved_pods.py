@@ -20,32 +20,32 @@ from kube.store.node_view import node_view
 
 
 @dataclass(frozen=True, slots=True)
-class PromisedPod:
+class ReservedPod:
     """A pod and the volumes that it has or that are reserved for it; all of them must be accessible from its node."""
 
     pod: Pod
     volumes: tuple[Volume, ...]
 
 
-def promised_pods(view: View, pods: Iterable[Pod], planned: Set[str]) -> Iterator[PromisedPod]:
+def reserved_pods(view: View, pods: Iterable[Pod], planned: Set[str]) -> Iterator[ReservedPod]:
     """Yield those of these pods that have reserved volumes and wait for a node; `planned` ones are decided now."""
     for pod in pods:
         if pod.claims and not pod.node_name and not pod.deleting and not pod.finished and pod.key not in planned:
             volumes = tuple(_volumes(view, pod))
             if volumes:
-                yield PromisedPod(pod, volumes)
+                yield ReservedPod(pod, volumes)
 
 
 def _volumes(view: View, pod: Pod) -> Iterator[Volume]:
     snapshot = view.snapshot
     for key in pod.claim_keys:
         claim = snapshot.claims.get(key)
-        volume = None if claim is None else snapshot.volumes.get(claim.volume_name) or _promise(view, claim)
+        volume = None if claim is None else snapshot.volumes.get(claim.volume_name) or _reserved_volume(view, claim)
         if volume is not None:
             yield volume
 
 
-def _promise(view: View, claim: Claim) -> Volume | None:
+def _reserved_volume(view: View, claim: Claim) -> Volume | None:
     """Return the volume whose own side names the claim, or that the ledger holds for it."""
     volumes = view.snapshot.volumes
     committed = (volumes[name] for name in sorted(view.snapshot.volumes_by_claim.get(claim.key, ())))
@@ -59,33 +59,33 @@ def former_bookings(view: View, now: datetime) -> tuple[Hold, ...]:
     holds: list[Hold] = []
     nodes = [node for _, node in sorted(view.snapshot.nodes.items())]
     index, free = NodeIndex.of(nodes), dict[str, dict[str, int]]()
-    for promised in promised_pods(view, view.snapshot.pods.values(), frozenset()):
-        node = _only_node(promised, index, nodes)
+    for reserved in reserved_pods(view, view.snapshot.pods.values(), frozenset()):
+        node = _only_node(reserved, index, nodes)
         if node is None:
             continue
         left = free.get(node.name)
         if left is None:
             left = free[node.name] = dict(node_view(view.snapshot, node.name).free)
-        if not has_room(left, promised.pod.requests):
+        if not has_room(left, reserved.pod.requests):
             continue
         left[PODS] -= NANO
-        for name, amount in promised.pod.requests:
+        for name, amount in reserved.pod.requests:
             left[name] = left.get(name, 0) - amount
-        holds.extend(_holds(view, promised, node, now))
+        holds.extend(_holds(view, reserved, node, now))
     return tuple(holds)
 
 
-def _only_node(promised: PromisedPod, index: NodeIndex, nodes: list[Node]) -> Node | None:
-    pod = promised.pod
+def _only_node(reserved: ReservedPod, index: NodeIndex, nodes: list[Node]) -> Node | None:
+    pod = reserved.pod
     possible = index.selected(pod.node_selector, pod.node_affinity) & index.tolerated(pod.tolerations)
-    for volume in promised.volumes:
+    for volume in reserved.volumes:
         possible &= index.reaching(volume.node_affinity)
     return nodes[possible.bit_length() - 1] if possible.bit_count() == 1 else None
 
 
-def _holds(view: View, promised: PromisedPod, node: Node, now: datetime) -> Iterator[Hold]:
-    pod = promised.pod
-    for volume in promised.volumes:
+def _holds(view: View, reserved: ReservedPod, node: Node, now: datetime) -> Iterator[Hold]:
+    pod = reserved.pod
+    for volume in reserved.volumes:
         if volume.claim is None:
             continue
         key = volume.claim.key

@@ -81,7 +81,7 @@ class DriftObserver(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class DriftPart(Generic[T]):
+class CheckedKind(Generic[T]):
     """One kind to be checked."""
 
     resource: Resource
@@ -122,7 +122,7 @@ def still_suspect(held: Versioned | None, suspicion: Suspicion) -> bool:
 class _Walk:
     """The comparison of one kind, page by page, and the suspicions it raised."""
 
-    def __init__(self, part: DriftPart[Any]) -> None:
+    def __init__(self, part: CheckedKind[Any]) -> None:
         self.part = part
         self.following = ""
         self.suspicions: dict[str, Suspicion] = {}
@@ -174,7 +174,7 @@ class DriftCheck:
     """Checks all kinds in turn. `requests` bounds the requests of a check."""
 
     def __init__(
-        self, api: KubeApi, parts: Iterable[DriftPart[Any]], observer: DriftObserver, *, requests: int = 12
+        self, api: KubeApi, parts: Iterable[CheckedKind[Any]], observer: DriftObserver, *, requests: int = 12
     ) -> None:
         self._api = api
         self._observer = observer

@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from binder.reservation.contract import Annotations
-from binder.writers.object_client import FASTER, LiveObjects
+from binder.writers.object_client import FASTER, ObjectClient
 from kube.client.api import KubeApi
+from kube.client.drift_check import CheckedKind, DriftCheck
 from kube.client.reflector import Reflector
-from kube.client.resync import DriftCheck, DriftPart
 from kube.client.transport import Request, Response, StreamResponse
 from kube.decoding.decode import decode_volume
 from kube.objects.api_resource import VOLUMES
@@ -139,11 +139,11 @@ class Orders(RuleBasedStateMachine):
         self.clock, self.server, self.observer = FakeClock(), Server(), Drift()
         self.volumes = (store := Store()).volumes
         api = KubeApi(self.server)
-        self.live = LiveObjects(api, store, Annotations("example/"))
+        self.live = ObjectClient(api, store, Annotations("example/"))
         self.reflector = Reflector(
             api, VOLUMES, decode_volume, self.volumes, clock=self.clock, observer=self.observer, rng=random.Random(1)
         )
-        self.check = DriftCheck(api, [DriftPart(VOLUMES, decode_volume, self.volumes, self.reflector)], self.observer)
+        self.check = DriftCheck(api, [CheckedKind(VOLUMES, decode_volume, self.volumes, self.reflector)], self.observer)
         self.tasks: list[asyncio.Task[None]] = []
         self.checking: asyncio.Task[None] | None = None
         self.uids = 0
@@ -207,7 +207,7 @@ class Orders(RuleBasedStateMachine):
 
     @precondition(lambda self: self.checking is None or self.checking.done())
     @rule()
-    def resync(self) -> None:
+    def check_drift(self) -> None:
         self.checking = self.start(self.check.check())
 
     @rule()
@@ -251,7 +251,7 @@ class Orders(RuleBasedStateMachine):
         for _ in range(4):
             self.quieten()
             if self.checking is None or self.checking.done():
-                self.resync()
+                self.check_drift()
             self.quieten()
         for name in NAMES:
             assert _version(self.volumes.items.get(name)) == _listed(self.server.at(name, self.server.version))

@@ -67,10 +67,10 @@ def pure_modules() -> list[Path]:
 
 
 READ_ONLY = re.compile(r"(Final|ClassVar)\[(Mapping|Sequence|Collection|Set)\b")
-"""A type that lets mypy refuse whoever would write to it."""
+"""A type that lets mypy reject any write to it."""
 
 BOUNDED_CACHES = (DecodedParts, Pool)
-"""Like `lru_cache` with a size on a pure function: nobody can tell, but by the time and the memory it takes."""
+"""Like `lru_cache` with a size on a pure function: it shows only in time and memory."""
 
 
 def can_change(value: object) -> bool:
@@ -145,7 +145,7 @@ def what_is_remembered(module: Path) -> Iterator[str]:
 
 
 def test_a_pure_module_remembers_nothing() -> None:
-    """What is remembered lives in an object that somebody owns and hands on; tables are declared read-only."""
+    """What is remembered lives in an object with an owner that passes it on; tables are declared read-only."""
     pure = pure_modules()
     assert pure
     assert offences(what_is_remembered, pure) == []

@@ -45,7 +45,7 @@ def probe_count(driver: ScriptedDriver) -> int:
     return sum(path.endswith("/ControllerGetVolume") for path in driver.calls)
 
 
-async def test_a_driver_nobody_configured_is_unsupported(drivers: Drivers) -> None:
+async def test_a_driver_without_an_endpoint_is_unsupported(drivers: Drivers) -> None:
     verdict = await drivers.verdict("other.csi.example", "v", NOW)
     assert (verdict.state, verdict.reason) == (HealthState.UNSUPPORTED, "NoEndpoint")
 
@@ -60,7 +60,7 @@ async def test_a_driver_configured_twice_is_an_error(clock: FakeClock) -> None:
     [(60, 0, 1), (61, 0, 2), (0, 10, 2)],
     ids=["as old as allowed", "too old", "clock set back"],
 )
-async def test_a_fresh_verdict_is_not_asked_for_again(
+async def test_a_fresh_verdict_causes_no_probe(
     driver: ScriptedDriver, drivers: Drivers, clock: FakeClock, passed: int, back: int, probes: int
 ) -> None:
     await drivers.verdict(NAME, "v", MINUTE)
@@ -131,7 +131,7 @@ async def test_no_driver_gets_more_calls_at_once_than_allowed(driver: ScriptedDr
     assert under_way == [0, 3]
 
 
-async def test_who_waits_in_vain_for_a_turn_is_told(driver: ScriptedDriver, drivers: Drivers) -> None:
+async def test_a_caller_that_waits_in_vain_for_a_turn_gets_an_error(driver: ScriptedDriver, drivers: Drivers) -> None:
     """Three get a turn and hang; by the time these give theirs back, most of the others have given up."""
     driver.script["ControllerGetVolume"] = hangs
     verdicts = await asyncio.gather(*(drivers.verdict(NAME, f"v{number}", NOW) for number in range(12)))

@@ -98,7 +98,7 @@ async def test_only_volumes_in_use_are_probed_each_once_in_the_interval(stage: W
     assert not await stage.in_use(ROUND)
 
 
-async def test_a_loss_is_told_without_a_sweep(stage: Watched) -> None:
+async def test_a_loss_is_reported_without_a_sweep(stage: Watched) -> None:
     changes: list[tuple[str, str]] = []
     stage.drivers.records.listeners.append(lambda _driver, handle, _, new: changes.append((handle, new.state)))
     stage.order.used = [[], ["b"]]

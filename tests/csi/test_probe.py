@@ -142,7 +142,7 @@ async def test_topology_is_believed_only_from_a_driver_that_announces_it(
         assert (await probe.probe("v")).topology == topology
 
 
-async def test_the_driver_is_asked_who_it_is_once(socket: Path, probe: DriverProbe, recorder: Recorder) -> None:
+async def test_the_driver_is_identified_once(socket: Path, probe: DriverProbe, recorder: Recorder) -> None:
     async with ScriptedDriver(socket) as driver:
         for _ in range(3):
             await probe.probe("v")

@@ -48,7 +48,7 @@ def record_handles(driver: ScriptedDriver) -> list[str]:
     return handles
 
 
-async def test_each_volume_is_asked_about_once_in_the_given_order(driver: ScriptedDriver) -> None:
+async def test_each_volume_is_probed_once_in_the_given_order(driver: ScriptedDriver) -> None:
     handles = record_handles(driver)
     stage = Stage(driver, pace=Pace(100_000, at_once=1))
     stage.order.ordered = ["b", "a", "", "b", "c"]
@@ -90,7 +90,7 @@ async def test_later_sweeps_begin_with_what_is_not_known_and_what_was_looked_at_
     await stage.drivers.close()
 
 
-async def test_a_driver_that_is_back_is_asked_in_the_given_order(driver: ScriptedDriver) -> None:
+async def test_a_driver_that_is_back_is_probed_in_the_given_order(driver: ScriptedDriver) -> None:
     handles = record_handles(driver)
     stage = Stage(driver, pace=Pace(100_000, at_once=1))
     await stage.sweep.run()
@@ -139,7 +139,7 @@ async def test_the_rate_is_kept(driver: ScriptedDriver) -> None:
     await stage.drivers.close()
 
 
-async def test_unhealthy_volumes_are_told_to_the_listeners_once(stage: Stage) -> None:
+async def test_unhealthy_volumes_are_reported_to_the_listeners_once(stage: Stage) -> None:
     changes: list[tuple[str, str, str]] = []
     stage.drivers.records.listeners.append(lambda driver, handle, _, new: changes.append((driver, handle, new.state)))
     await stage.sweep.run()
@@ -187,7 +187,7 @@ async def test_a_driver_that_does_not_answer_ends_its_sweep(
     assert [end.answered for end in stage.sweeps.ended] == [False]
 
 
-async def test_a_driver_that_falls_silent_is_not_asked_about_the_rest(stage: Stage) -> None:
+async def test_a_driver_that_stops_responding_is_not_probed_for_the_rest(stage: Stage) -> None:
     await stage.sweep.run()
     stage.order.ordered = [f"v{number}" for number in range(100)]
     stage.driver.script["ControllerGetVolume"] = hangs
@@ -223,7 +223,7 @@ async def test_a_volume_that_hangs_holds_up_no_other_and_comes_last(stage: Stage
     assert handles[-1] == "a"
 
 
-async def test_an_unsupported_driver_is_asked_about_no_volume(tmp_path: Path) -> None:
+async def test_an_unsupported_driver_is_probed_for_no_volume(tmp_path: Path) -> None:
     async with ScriptedDriver(tmp_path / "s.sock", rpcs=[Rpc.LIST_VOLUMES]) as driver:
         stage = Stage(driver)
         await stage.sweep.run()
@@ -260,7 +260,7 @@ async def test_a_driver_that_is_back_is_swept_at_once(stage: Stage) -> None:
     assert not stage.calls(), "it was not away"
 
 
-async def test_a_driver_with_both_generations_is_asked_for_the_place_only_on_demand(tmp_path: Path) -> None:
+async def test_a_driver_with_both_generations_is_called_for_the_topology_only_on_demand(tmp_path: Path) -> None:
     rpcs = [Rpc.GET_VOLUME_HEALTH, Rpc.GET_VOLUME]
     script = {"ControllerGetVolume": gives(volume_answer("a", abnormal=None, zones=["z"]))}
     async with ScriptedDriver(tmp_path / "s.sock", rpcs=rpcs, script=script) as driver:

@@ -128,7 +128,7 @@ async def test_recovery_of_a_volume_that_is_no_longer_listed(
     [
         pytest.param([("b", (1, "Slow")), ("b", LOST)], "DataLoss", id="listed twice: the worst"),
         pytest.param([("b", (2, "Path"), (1, "Slow"))], "Inaccessible", id="several entries: the worst"),
-        pytest.param([("b", (7, "Future"))], "Unknown", id="a status nobody knows"),
+        pytest.param([("b", (7, "Future"))], "Unknown", id="an unknown status"),
         pytest.param([("b", (7, "Future"), (1, "Slow"))], "Degraded", id="beside one that is known"),
         pytest.param([("b",)], "Healthy", id="listed without an entry"),
         pytest.param([("", LOST), ("x", LOST)], "Healthy", id="about no volume, and about another"),
@@ -155,7 +155,7 @@ async def test_odd_entries(stage: Stage, entries: list[tuple[str, *tuple[tuple[i
         pytest.param(gives(Refused(grpc.StatusCode.ABORTED)), "Aborted", id="a token the driver does not know"),
     ],
 )
-async def test_without_a_list_each_volume_is_asked_about(stage: Stage, script: Script, code: str) -> None:
+async def test_without_a_list_each_volume_is_probed(stage: Stage, script: Script, code: str) -> None:
     stage.driver.script |= {LISTED_UNHEALTHY: script, GET_HEALTH: get_health(b=LOST)}
     for _ in range(2):
         await stage.sweep.run()
@@ -199,7 +199,7 @@ async def test_a_full_list_tells_the_unhealthy_too(stage: Stage) -> None:
     [(healthy, "Healthy"), (gives(Refused(grpc.StatusCode.NOT_FOUND)), "Inaccessible")],
     ids=["the list forgot it", "it is gone"],
 )
-async def test_a_volume_left_out_is_asked_about(stage: Stage, script: Script, state: str) -> None:
+async def test_a_volume_that_the_list_omits_is_probed(stage: Stage, script: Script, state: str) -> None:
     stage.driver.script |= {LISTED: gives(volumes_answer("a", "c")), "ControllerGetVolume": script}
     await stage.sweep.run()
     assert stage.states() == ["Healthy", state, "Healthy"]
@@ -239,7 +239,7 @@ async def test_a_volume_that_is_gone_is_noticed_although_a_list_of_the_unhealthy
 
 
 @of_unhealthy
-async def test_a_volume_in_its_turn_is_asked_about_once_and_a_failure_says_nothing(stage: Stage) -> None:
+async def test_a_volume_in_its_turn_is_probed_once_and_a_failure_says_nothing(stage: Stage) -> None:
     await stage.sweep.run()
     stage.driver.script[GET_HEALTH] = gives(Refused(grpc.StatusCode.INTERNAL))
     stage.calls()

@@ -24,7 +24,7 @@ def test_it_shows_what_kubernetes_alone_would_choose(tmp_path: Path) -> None:
     assert ["vault", "none"] in [row[:2] for row in rows]
 
 
-def test_the_objects_are_left_to_be_asked_about(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_objects_are_left_for_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "objects.json"
     play_opening(Console(file=StringIO()), file, "pvc-prebinder")
     assert main(["match", "-f", str(file), "--node", "node-a1", "-o", "json"]) in {0, 3}

@@ -76,7 +76,7 @@ async def test_it_gives_up_when_the_time_is_over_and_says_what_it_waited_for() -
         await waiting
 
 
-async def test_what_is_told_is_kept_with_its_time() -> None:
+async def test_messages_are_kept_with_their_time() -> None:
     world = World()
     show = world.show()
     show.say("one object created")

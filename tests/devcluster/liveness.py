@@ -1,4 +1,4 @@
-"""Whether processes that are nobody's children here still exist, and waiting for what happens elsewhere."""
+"""Whether processes that are not children of this one still exist, and waiting for what other processes do."""
 
 import time
 from collections.abc import Callable

@@ -135,7 +135,7 @@ def test_kill_9_of_the_owner_leaves_neither_processes_nor_files() -> None:
     assert eventually(lambda: not Path(directory).exists())
 
 
-async def test_a_flag_nobody_knows_is_an_error_with_the_end_of_the_log(tmp_path: Path) -> None:
+async def test_an_unknown_flag_is_an_error_with_the_end_of_the_log(tmp_path: Path) -> None:
     directory = tmp_path / "cluster"
     options = Options(flags={"kube-apiserver": ["--no-such-flag"]})
     with pytest.raises(ComponentFailedError, match=r"kube-apiserver ended(?s:.*)unknown flag: --no-such-flag"):

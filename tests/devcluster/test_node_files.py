@@ -31,7 +31,7 @@ from devcluster.node import archive, files, prerequisites, relay
         ("linux", 0, set(), "needs runc, ip on PATH; on Debian: apt-get install iproute2 runc"),
     ],
 )
-def test_what_is_missing_is_told_in_one_line(platform: str, user: int, present: set[str], message: str) -> None:
+def test_what_is_missing_is_reported_in_one_line(platform: str, user: int, present: set[str], message: str) -> None:
     programs = {"runc": "runc", "ip": "iproute2"}
     with pytest.raises(ClusterError, match=message) as error:
         prerequisites.require(programs, platform, user, lambda name: name if name in present else None)
@@ -50,7 +50,7 @@ def node(tmp_path: Path) -> files.NodeFiles:
     return node
 
 
-def test_all_that_the_node_is_told_is_written(node: files.NodeFiles) -> None:
+def test_the_files_of_the_node_are_written(node: files.NodeFiles) -> None:
     plan = json.loads(node.plan.read_text())
     assert plan["directory"] == str(node.directory)
     assert f"--config={node.directory / 'kubelet.yaml'}" in plan["kubelet"]
@@ -161,14 +161,14 @@ async def test_anything_but_connect_is_hung_up_on(sockets: tuple[str, str], requ
         writer.close()
 
 
-async def test_nobody_at_the_other_end_hangs_up(sockets: tuple[str, str]) -> None:
+async def test_a_peer_without_a_listener_is_hung_up_on(sockets: tuple[str, str]) -> None:
     async with running(relay.outside(sockets[0], "127.0.0.1", 1)):
         reader, writer = await opened(sockets[0])
         assert await reader.read() == b""
         writer.close()
 
 
-async def test_the_kubelet_is_told_who_the_driver_is(tmp_path: Path) -> None:
+async def test_the_driver_registers_with_the_kubelet(tmp_path: Path) -> None:
     server = grpc.aio.server()
     server.add_generic_rpc_handlers((registration.service("csi.example", "/plugins/csi.sock"),))
     server.add_insecure_port(f"unix://{tmp_path}/reg.sock")

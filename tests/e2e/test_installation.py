@@ -100,7 +100,7 @@ async def pods_with_claims(world: World, storage_class: str, numbers: range) -> 
 
 
 async def all_bound(world: World) -> None:
-    """Every claim has a volume, no two the same, and the controller and nobody else gave it."""
+    """Every claim has a volume of its own, and only the controller has bound it."""
     bound = await eventually(world.bound, lambda bound: len(bound) == PODS * CLAIMS, "all claims are bound", SECONDS)
     assert len(set(bound.values())) == PODS * CLAIMS
     # The PV controller helps: what it sees on a volume of ours it may write to the claim before we do.

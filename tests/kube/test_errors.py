@@ -50,7 +50,7 @@ def test_every_status_is_either_retryable_or_terminal() -> None:
         assert issubclass(error, RetryableError) != issubclass(error, TerminalError)
 
 
-def test_a_taken_name_is_told_from_a_changed_object() -> None:
+def test_a_taken_name_is_distinguished_from_a_changed_object() -> None:
     assert error_class(409, "AlreadyExists") is AlreadyExists
     assert error_class(409, "Conflict") is Conflict
 

@@ -90,7 +90,7 @@ async def test_a_key_added_while_in_work_is_handled_again_and_never_twice_at_onc
         assert desk.most == 1
 
 
-async def test_no_more_workers_than_asked_for() -> None:
+async def test_no_more_workers_than_requested() -> None:
     queue, desk = queue_on(FakeClock()), Desk()
     for n in range(50):
         queue.add(str(n))

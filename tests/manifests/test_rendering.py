@@ -182,7 +182,7 @@ def test_a_component_can_be_drained_one_replica_at_a_time_and_is_spread(componen
     assert {port["port"] for port in rule["ports"]} == served - {"health"}
 
 
-def test_a_priority_is_asked_for_only_by_its_component() -> None:
+def test_a_priority_class_is_referenced_only_by_its_component() -> None:
     plain = overlay_of_base(COMPONENTS[:-1])
     for documents, priority in ((tuple(plain), None), (everything(), "system-cluster-critical")):
         pods = {

@@ -30,7 +30,7 @@ TOP = [command for commands in cli.SECTIONS.values() for command in commands]
         pytest.param(["match"], "--match reads a dump: --filename is required", id="a flag is missing"),
         pytest.param(["why", "--node", "n1", "-f", "-"], "--node needs --match", id="a flag of --match"),
         pytest.param(["match", "-f", "-", "-o", "wide"], "one report, as text or json", id="a form of why"),
-        pytest.param(["extender", "--bind-address=0"], "the extender needs an address such as", id="nobody to ask"),
+        pytest.param(["extender", "--bind-address=0"], "the extender needs an address such as", id="no address"),
         pytest.param(["extender", "--scheduler-name="], "as in spec.schedulerName of pods, is empty", id="no name"),
         pytest.param(["qqq"], 'unknown command "qqq". See pvc-prebinder --help', id="nothing near"),
         pytest.param(["version", "--ouput=json"], 'unknown flag "--ouput"; did you mean "--output"?', id="flag"),

@@ -90,7 +90,7 @@ def test_a_pod_that_waits_beside_a_volume_that_fits(mode: str, gated: bool, wron
         pytest.param({"node": "n9"}, id="out of reach"),
     ],
 )
-def test_a_volume_that_does_not_fit_serves_nobody(in_the_way: dict[str, str]) -> None:
+def test_a_volume_that_does_not_fit_serves_no_claim(in_the_way: dict[str, str]) -> None:
     story = scene()
     story.write(Party.OTHER, "PersistentVolume", "v1", volume(**in_the_way))
     cluster = story.end()
@@ -110,7 +110,7 @@ def test_two_claims_need_two_volumes_that_one_node_reaches() -> None:
 
 
 @pytest.mark.parametrize("spec", [{"unschedulable": True}, {"taints": [{"key": "a", "effect": "NoSchedule"}]}])
-def test_a_node_that_takes_nobody_serves_nobody(spec: dict[str, Any]) -> None:
+def test_a_node_without_room_serves_no_pod(spec: dict[str, Any]) -> None:
     story = scene()
     story.write(Party.OTHER, "PersistentVolume", "v1", volume())
     story.write(Party.OTHER, "Node", "n1", node(**spec))

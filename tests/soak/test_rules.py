@@ -292,7 +292,7 @@ def test_the_uid_in_a_claim_ref_of_the_same_name_is_no_new_commitment() -> None:
     assert story.judged().violations == []
 
 
-def test_a_write_whose_author_is_not_known_is_nobodys_fault() -> None:
+def test_a_write_whose_author_is_not_known_is_no_violation() -> None:
     story = stage()
     commit(story, "v1", None)
     story.write(CONTROLLER, "PersistentVolume", "v1", volume())

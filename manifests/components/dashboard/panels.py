@@ -42,7 +42,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Row:
-    """Panels below a title; a row that is not everybody's begins closed."""
+    """Panels below a title; a row that not every user needs is collapsed at first."""
 
     title: str
     panels: Sequence[Panel]

@@ -21,7 +21,7 @@ def note(number: int, verb: str, resource: str, agent: str, **changes: Any) -> s
     return json.dumps(usual | changes) + "\n"
 
 
-def test_requests_are_counted_by_who_asked_for_what_and_the_answer(tmp_path: Path) -> None:
+def test_requests_are_counted_by_client_request_and_answer(tmp_path: Path) -> None:
     manager = "kube-controller-manager/v1.36.3 (linux/amd64) kubernetes/0000000/persistent-volume-binder"
     status = {"objectRef": {"resource": "persistentvolumeclaims", "subresource": "status"}}
     log = tmp_path / "audit.log"

@@ -8,7 +8,7 @@ from bench.health.sweep_bench import run as sweep
 from bench.health.watch import Seen
 
 
-def test_a_distribution_is_told_by_its_longest() -> None:
+def test_a_distribution_is_reported_by_its_longest() -> None:
     row = distribution("delay", [float(number) for number in range(101)], latest=99)
     assert (row.value, row.met) == (100, False)
     assert "p50 50.0 s" in row.detail

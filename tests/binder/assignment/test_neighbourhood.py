@@ -219,7 +219,7 @@ def test_an_inline_disk_is_used_once_on_a_node() -> None:
     assert places(view(*LOCAL, *dbs(2, disk))) == {"db-0": "n1", "db-1": "n2"}
 
 
-def test_pods_that_have_ended_or_require_nothing_of_these_keep_nobody_away() -> None:
+def test_pods_that_have_ended_or_require_nothing_of_these_keep_no_pod_away() -> None:
     ended = pod("guard", node="n1", constraints=APART, phase="Succeeded")
     web = pod(
         "web", node="n1", constraints=Constraints(anti_affinity=(PodTerm(HOSTNAME, LabelSelector((("x", "y"),))),))

@@ -32,7 +32,7 @@ def test_a_heartbeat_keeps_the_groups_and_shows_the_present_node() -> None:
     assert topologies(NODES)[0].nodes == before[0].nodes
 
 
-def test_other_labels_and_other_nodes_are_grouped_anew() -> None:
+def test_other_labels_and_other_nodes_are_grouped_again() -> None:
     assert [len(topology.nodes) for topology in topologies(NODES)] == [2, 1]
     assert [len(topology.nodes) for topology in topologies(NODES.set("a2", node("a2", zone="b")))] == [1, 2]
     assert [len(topology.nodes) for topology in topologies(NODES.delete("a2"))] == [1, 1]

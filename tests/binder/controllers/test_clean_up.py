@@ -44,7 +44,7 @@ def test_the_rate_is_bounded() -> None:
     assert {clean_up.seconds_left(subject) for subject in kept} == {0.0}
 
 
-def test_what_is_forgotten_waits_anew() -> None:
+def test_what_is_forgotten_waits_again() -> None:
     clock = FakeClock()
     clean_up = CleanUp(clock)
     clean_up.seconds_left(FIRST)

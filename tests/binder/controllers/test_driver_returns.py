@@ -51,7 +51,7 @@ async def test_the_answer_of_another_driver_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize("now", [HealthState.HEALTHY, HealthState.UNSUPPORTED])
-async def test_a_sweep_that_first_sees_a_volume_ends_what_the_gate_was_told(now: HealthState) -> None:
+async def test_a_sweep_that_first_sees_a_volume_replaces_the_gates_verdict(now: HealthState) -> None:
     world = held_up()
     async with world.process() as process:
         await process.run(300)
@@ -60,7 +60,7 @@ async def test_a_sweep_that_first_sees_a_volume_ends_what_the_gate_was_told(now:
         assert served(world) == 1
 
 
-async def test_a_volume_that_goes_from_bad_to_worse_wakes_nobody() -> None:
+async def test_a_volume_that_goes_from_bad_to_worse_wakes_no_pod() -> None:
     world = held_up()
     async with world.process() as process:
         await process.run(300)

@@ -39,7 +39,7 @@ def test_patience_lasts_as_long_as_the_pv_controller_gets_on() -> None:
     assert head_start.seconds_left(PODS[1]) == PATIENCE / 2
 
 
-def test_nobody_waits_for_ever() -> None:
+def test_no_pod_waits_for_ever() -> None:
     clock = FakeClock()
     head_start = HeadStart(clock)
     head_start.noticed("default/first")

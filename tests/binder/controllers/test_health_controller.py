@@ -197,7 +197,7 @@ async def test_a_person_who_removes_the_claim_ref_does_not_free_an_unhealthy_vol
     assert quarantined(world) == ["pv-1"]
 
 
-async def test_users_of_a_bound_volume_are_told_once() -> None:
+async def test_users_of_a_bound_volume_get_one_event() -> None:
     world = ward()
     world.put(claim_object("data"), pod_object("web", ["data"], node="node-a1"))
     bind(world, "data", "pv-1")
@@ -282,7 +282,9 @@ async def test_a_dry_run_writes_nothing() -> None:
 @pytest.mark.parametrize(
     ("status", "reason"), [(401, "Unauthorized"), (403, "Forbidden"), (422, "Invalid"), (400, "BadRequest")]
 )
-async def test_what_the_api_server_does_not_accept_is_told_and_tried_ever_more_slowly(status: int, reason: str) -> None:
+async def test_what_the_api_server_does_not_accept_is_reported_and_retried_ever_more_slowly(
+    status: int, reason: str
+) -> None:
     world = ward()
     world.server.refuse_next += [("PATCH", failure(status, reason))] * 1000
     async with world.process() as process:
@@ -298,7 +300,7 @@ async def test_what_the_api_server_does_not_accept_is_told_and_tried_ever_more_s
         assert quarantined(world) == ["pv-1"]
 
 
-async def test_a_volume_that_changes_all_the_time_is_not_asked_about_all_the_time() -> None:
+async def test_a_volume_that_changes_all_the_time_is_not_patched_all_the_time() -> None:
     world = ward()
     world.server.refuse_next += [("PATCH", failure(409, "Conflict"))] * 1000
     async with world.process() as process:

@@ -18,7 +18,7 @@ def annotate(world: World, plural: str, key: str, annotations: dict[str, str]) -
 
 
 async def test_what_a_claim_says_of_its_bound_volume_costs_no_write() -> None:
-    """It is said where everybody sees it, and a bind is never undone."""
+    """Events and annotations show it, and a bind is never undone."""
     world = World(Mode.PREBIND, quarantine=True)
     world.put(volume_object("pv-1"), claim_object("data"), pod_object("web", ["data"], node="node-a1"))
     bind(world, "data", "pv-1")

@@ -51,7 +51,7 @@ async def test_a_claim_that_says_it_has_anothers_volume_does_not_get_it(mode: Mo
     assert world.violations() == []
 
 
-async def test_a_claim_that_says_it_has_a_volume_keeps_it_from_nobody() -> None:
+async def test_a_claim_that_says_it_has_a_volume_keeps_it_from_no_other_claim() -> None:
     world = World(Mode.PREBIND)
     world.put(volume_object("pv-1"), *(forged(f"thief-{number}", "pv-1") for number in range(10)))
     world.put(claim_object("data"), pod_object("web", ["data"], gated=True))

@@ -144,7 +144,7 @@ async def test_a_pod_that_is_gone_gets_no_decision(desk: Desk) -> None:
     assert gone.result() is None
 
 
-async def test_a_hold_ends_when_the_volume_speaks_for_itself_and_then_for_nobody(desk: Desk) -> None:
+async def test_a_hold_ends_when_the_watch_shows_the_reservation_or_its_end(desk: Desk) -> None:
     red = desk.decide("red")
     await desk.clock.advance(1)
     name = chosen(red.result())

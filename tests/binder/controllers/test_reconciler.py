@@ -167,7 +167,7 @@ async def test_a_released_volume_wakes_the_pod_that_was_refused() -> None:
     assert world.reserved("second") == "pv-1"
 
 
-async def test_the_same_refusal_is_told_once() -> None:
+async def test_the_same_refusal_is_reported_once() -> None:
     world = World()
     world.put(volume_object("pv-1", "1Gi"), claim_object("data"), pod_object("web", ["data"]))
     async with world.process() as process:
@@ -223,7 +223,7 @@ async def test_what_the_api_server_forbids_is_tried_ever_more_slowly_until_it_is
     assert world.reserved("data") == "pv-1"
 
 
-async def test_an_unwilling_server_is_asked_ever_more_slowly() -> None:
+async def test_writes_that_the_server_rejects_are_retried_ever_more_slowly() -> None:
     world = World()
     world.put(volume_object("pv-1"), claim_object("data"), pod_object("web", ["data"]))
     world.server.refuse_next += [("PATCH", failure(422, "Invalid"))] * 1000
@@ -259,7 +259,7 @@ async def test_a_driver_that_hangs_holds_up_only_its_own_pods() -> None:
     assert sorted(filter(None, map(world.reserved, ("red", "blue", "green")))) == ["pv-2", "pv-3"]
 
 
-async def test_pending_claims_are_told_with_what_they_wait_for() -> None:
+async def test_pending_claims_are_reported_with_what_they_wait_for() -> None:
     world = World()
     world.put(volume_object("pv-1"), claim_object("red"), claim_object("blue", "99Gi"))
     world.put(pod_object("red", ["red"]), pod_object("blue", ["blue"]))
@@ -275,7 +275,7 @@ async def test_pending_claims_are_told_with_what_they_wait_for() -> None:
 @pytest.mark.parametrize(
     ("gated", "reasons"), [pytest.param(True, ["ClaimLost"], id="gated"), pytest.param(False, [], id="ungated")]
 )
-async def test_a_gated_pod_whose_bound_claim_is_lost_is_told_and_kept_until_the_volume_is_back(
+async def test_a_gated_pod_whose_bound_claim_is_lost_is_reported_and_kept_until_the_volume_is_back(
     *, gated: bool, reasons: list[str]
 ) -> None:
     """Without a gate kube-scheduler tells the pod."""
@@ -298,7 +298,7 @@ async def test_a_gated_pod_whose_bound_claim_is_lost_is_told_and_kept_until_the_
     assert process.sink.reasons_of("Pod", "web") == reasons
 
 
-async def test_a_claim_that_is_lost_before_the_watch_shows_it_is_told_too() -> None:
+async def test_a_claim_that_is_lost_before_the_watch_shows_it_is_reported_too() -> None:
     world = World(Mode.COMPLETE)
     world.put(volume_object("pv-1"), claim_object("data"))
     bind(world, "data", "pv-1")

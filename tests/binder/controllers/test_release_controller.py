@@ -56,7 +56,7 @@ def terminate_claim(world: World) -> None:
         pytest.param(terminate_claim, Cause.CLAIM_DELETED, id="claim terminating"),
     ],
 )
-async def test_the_volume_is_free_again_when_nobody_needs_it(
+async def test_the_volume_is_available_again_when_no_pod_needs_it(
     mode: Mode, event: Callable[[World], None], cause: Cause
 ) -> None:
     world = reserved_world(mode)
@@ -79,7 +79,7 @@ async def test_another_pod_of_the_claim_keeps_the_reservation() -> None:
     assert world.reserved("data") == "pv-1"
 
 
-async def test_a_recreated_claim_is_served_anew_under_its_own_uid() -> None:
+async def test_a_recreated_claim_is_served_under_its_own_uid() -> None:
     world = reserved_world(Mode.ANNOTATE)
     async with world.process() as process:
         await process.run()
@@ -170,7 +170,7 @@ async def test_a_claim_bound_elsewhere_frees_its_reserved_volume() -> None:
     assert process.metrics.counted["released", Cause.LOST] == 1
 
 
-async def test_a_volume_taken_by_somebody_else_is_given_up_and_replaced() -> None:
+async def test_a_volume_taken_by_another_claim_is_given_up_and_replaced() -> None:
     world = reserved_world(Mode.ANNOTATE)
     world.put(volume_object("pv-9", "20Gi"))
     async with world.process() as process:
@@ -207,7 +207,7 @@ async def test_a_volume_that_no_node_reaches_any_more_is_released() -> None:
     assert process.metrics.counted["released", Cause.NODE_GONE] == 1
 
 
-async def test_a_reservation_ends_at_its_time_and_is_made_anew_while_the_pod_waits() -> None:
+async def test_a_reservation_expires_and_is_written_again_while_the_pod_waits() -> None:
     world = reserved_world(Mode.ANNOTATE)
     async with world.process() as process:
         await process.run()
@@ -268,7 +268,7 @@ async def test_a_user_breaking_the_volumes_annotations_breaks_nothing_else(mode:
 
 
 @pytest.mark.parametrize("word", ["reserved-volume", "expires-at"])
-async def test_a_user_breaking_the_claims_annotations_has_them_written_anew(word: str) -> None:
+async def test_annotations_of_a_claim_that_a_user_breaks_are_written_again(word: str) -> None:
     world = reserved_world(Mode.ANNOTATE)
     async with world.process() as process:
         await process.run()

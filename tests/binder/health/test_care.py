@@ -1,4 +1,4 @@
-"""What one volume needs of whom: of a controller that asks its driver, of one that does not, and of an agent."""
+"""What a volume needs of a controller that probes its driver, of one that does not, and of an agent."""
 
 from datetime import timedelta
 

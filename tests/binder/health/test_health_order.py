@@ -31,13 +31,13 @@ def test_volumes_come_by_how_near_a_decision_is() -> None:
     ("sees_pods", "expected"),
     [
         pytest.param(True, (["bound-new", "half", "reserved"], ["running"]), id="by its pods"),
-        pytest.param(False, (["reserved"], ["bound-new", "finished", "half", "nobody", "running"]), id="by its claim"),
+        pytest.param(False, (["reserved"], ["bound-new", "finished", "half", "unused", "running"]), id="by its claim"),
     ],
 )
 def test_volumes_in_use_are_those_that_pods_wait_for_and_those_of_running_pods(
     sees_pods: bool, expected: tuple[list[str], list[str]]
 ) -> None:
-    names = ("running", "half", "bound-new", "nobody", "finished")
+    names = ("running", "half", "bound-new", "unused", "finished")
     volumes = [
         *(volume(name, source="csi", phase="Bound", claim=ClaimReference("default", name)) for name in names),
         volume("reserved", source="csi", annotations={f"{PREFIX}reserved-for": "default/reserved"}),

@@ -41,7 +41,7 @@ LOCAL, ZONAL, ANYWHERE = volume("local", node="a1"), volume("zonal", zone="a"), 
             id="every node",
         ),
         pytest.param({"a1": [StorageCondition("other", "StorageUnreachable")]}, {}, id="another driver's storage"),
-        pytest.param({"a1": [StorageCondition(DRIVER, "StorageOdd")]}, {}, id="a word that nobody knows"),
+        pytest.param({"a1": [StorageCondition(DRIVER, "StorageOdd")]}, {}, id="an unknown word"),
         pytest.param(
             {"a1": [StorageCondition(DRIVER, "StorageUnreachable", volume_mode="Block")]}, {}, id="another volume mode"
         ),
@@ -70,7 +70,7 @@ def test_a_later_report_is_seen() -> None:
     assert storage.finding(LOCAL, snapshot_of(NODES), NOW) is None
 
 
-def test_a_report_without_a_time_is_of_the_moment_of_asking_however_often_it_is_asked() -> None:
+def test_a_report_without_a_time_counts_from_the_moment_of_reading() -> None:
     storage, snapshot = NodeStorage(), snapshot_of((*NODES, reporting("a1", CUT)))
     moments = (NOW, NOW + timedelta(hours=1))
     assert [getattr(storage.finding(LOCAL, snapshot, now), "since", None) for now in moments] == [*moments]
@@ -113,7 +113,7 @@ def test_a_local_volume_whose_node_is_cut_off_is_refused_with_who_said_it() -> N
     assert any("Inaccessible: Net (status.storageHealth of CSINode a1)" in line for line in evidence)
 
 
-def test_all_nodes_cut_off_for_the_pod_is_told_as_such() -> None:
+def test_all_nodes_cut_off_for_the_pod_is_reported_as_such() -> None:
     """Two zones: the volume can be reached from b1, where the pod may not go."""
     seen = view(
         node("a1", labels={"disk": "yes"}),

@@ -50,7 +50,7 @@ DEGRADED, HEALTHY = finding_of(HealthState.DEGRADED), finding_of(HealthState.HEA
             volume(annotations=MARKED, claim=ClaimReference("pvc-prebinder-system", "quarantine-pv-1", "uid")),
             HEALTHY,
             Step.FORGET,
-            id="somebody made a claim of the placeholder's name",
+            id="a user created a claim of the placeholder's name",
         ),
         *(
             pytest.param(

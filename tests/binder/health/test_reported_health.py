@@ -36,7 +36,7 @@ def claim_with(health: ClaimHealth | None, volume_name: str = "pv-1") -> Claim:
 @pytest.mark.parametrize(
     ("annotations", "claimed", "health", "probed", "expected"),
     [
-        pytest.param({}, None, None, False, [], id="nobody"),
+        pytest.param({}, None, None, False, [], id="none"),
         pytest.param(
             published("Degraded"), None, None, False, ["CSI driver disk.csi.example, as published on the volume"],
             id="an agent",

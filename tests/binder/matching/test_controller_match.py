@@ -144,7 +144,7 @@ def test_then_the_default_class_is_written_and_all_starts_over() -> None:
     assert outcome(opted_out, [classy]) == (None, {"b": Reason.CLASS_MISMATCH})
 
 
-def test_a_volume_asked_for_by_name() -> None:
+def test_a_volume_requested_by_name() -> None:
     volumes = [volume("a"), volume("b", phase="Released")]
     assert outcome(match(claim(volume_name="b"), volumes), volumes) == ("b", {"a": Reason.OTHER_VOLUME_REQUESTED})
     small = match(claim(volume_name="b", size="20Gi"), volumes)

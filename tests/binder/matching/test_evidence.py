@@ -17,7 +17,7 @@ SAID = [
     pytest.param(claim(), volume(size="1G"), "at least 10Gi", "1G", id="size"),
     pytest.param(claim(), volume(claim="a/b"), "no claimRef, or default/data", "claimRef a/b", id="claimed"),
     pytest.param(
-        claim(), volume(claim="b"), "no claimRef, or default/data", "claimRef (no namespace)/b", id="nobody's"
+        claim(), volume(claim="b"), "no claimRef, or default/data", "claimRef (no namespace)/b", id="of no claim"
     ),
     pytest.param(
         claim(uid="1"),

@@ -27,7 +27,9 @@ COMMON = [
     pytest.param(claim(), volume(claim="other/data"), Reason.CLAIMED_BY_OTHER, id="claimed from another namespace"),
     pytest.param(claim(), volume(claim="default/other"), Reason.CLAIMED_BY_OTHER, id="claimed by another name"),
     pytest.param(claim(), volume(claim=ClaimReference()), Reason.CLAIMED_BY_OTHER, id="an empty claimRef is one"),
-    pytest.param(claim(), volume(claim="data"), Reason.CLAIMED_BY_OTHER, id="claimRef without namespace is nobody's"),
+    pytest.param(
+        claim(), volume(claim="data"), Reason.CLAIMED_BY_OTHER, id="claimRef without namespace is of no claim"
+    ),
     pytest.param(claim(), volume(claim=reference("default/data", "x")), Reason.CLAIMED_BY_OTHER, id="another uid"),
     pytest.param(claim(), volume(claim=MINE), None, id="mine without uid"),
     pytest.param(claim(), volume(claim=reference("default/data", claim().uid)), None, id="mine with uid"),
@@ -112,9 +114,7 @@ FIRST_FAILURE = [
     pytest.param(
         volume(claim=MINE, access_modes=[]), None, Reason.ACCESS_MODES_MISMATCH, id="mine without modes: scheduler only"
     ),
-    pytest.param(
-        volume(access_modes=["ReadWriteOnce", "Odd"]), None, None, id="a mode that does not exist is in nobody's way"
-    ),
+    pytest.param(volume(access_modes=["ReadWriteOnce", "Odd"]), None, None, id="an unknown mode does not matter"),
     pytest.param(
         volume(size="1Gi", volume_mode="Block", deleting=True),
         Reason.TOO_SMALL,
@@ -157,7 +157,7 @@ AFFINITIES = [
 
 @pytest.mark.parametrize(("affinity", "reached"), AFFINITIES)
 @pytest.mark.parametrize("reference_", [None, MINE], ids=["free", "mine"])
-def test_affinity_is_asked_where_there_is_a_node(
+def test_affinity_is_evaluated_where_there_is_a_node(
     affinity: NodeSelector | None, reached: bool, reference_: ClaimReference | None
 ) -> None:
     offered = volume(node_affinity=affinity, claim=reference_)
@@ -197,7 +197,7 @@ REQUESTED = [
 
 
 @pytest.mark.parametrize(("wanted", "offered", "refusal"), REQUESTED)
-def test_a_volume_asked_for_by_name(wanted: Claim, offered: Volume, refusal: Reason | None) -> None:
+def test_a_volume_requested_by_name(wanted: Claim, offered: Volume, refusal: Reason | None) -> None:
     assert requested_refusal(wanted, offered) == refusal
 
 

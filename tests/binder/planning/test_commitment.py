@@ -18,7 +18,7 @@ def gated(name: str, *gates: str) -> Pod:
     ("pods", "expected"),
     [
         pytest.param([gated("web", GATE)], True, id="ours"),
-        pytest.param([gated("web", "somebody.example/gate")], True, id="of somebody else"),
+        pytest.param([gated("web", "somebody.example/gate")], True, id="of another component"),
         pytest.param([gated("web", GATE), gated("other", GATE)], True, id="all of them"),
         pytest.param([gated("web", GATE), gated("other")], False, id="another pod has none"),
         pytest.param([pod("web", claims=["data"], unschedulable=True)], False, id="it will be tried again"),

@@ -57,7 +57,7 @@ def test_a_claim_that_a_volume_names_is_not_explained_by_another_of_its_shape() 
     assert "with uid uid-of-an-earlier-c1" in refused[1].rejections[1].offered
 
 
-def test_pods_beyond_what_is_looked_at_are_told_so_and_are_explained_when_they_are_looked_at_again() -> None:
+def test_pods_beyond_the_explained_ones_get_an_event_and_are_explained_later() -> None:
     many = 2 * MOST_LOOKS // VOLUMES
     seen = view(*crowded(many, alike=False, bound=False))
     first = plan(seen, seen.snapshot.pods.values(), NOW)

@@ -60,7 +60,7 @@ def test_an_assignment_that_smallest_first_misses_is_found() -> None:
     assert chosen(planned(seen)["web"]) == {"x": "plain", "y": "both"}
 
 
-def test_of_two_pods_for_the_last_volume_the_more_urgent_gets_it_and_the_other_is_told() -> None:
+def test_of_two_pods_for_the_last_volume_the_more_urgent_gets_it_and_the_other_is_rejected() -> None:
     seen = view(
         node(),
         volume("last"),

@@ -118,7 +118,7 @@ def test_a_valid_reservation_stands_until_it_expires() -> None:
         ),
     ],
 )
-def test_a_reservation_the_volume_does_not_confirm_is_planned_anew(lost: Record) -> None:
+def test_a_reservation_the_volume_does_not_confirm_is_planned_again(lost: Record) -> None:
     result = outcome(claim("data", annotations=ON_CLAIM), lost)
     assert isinstance(result, Demand)
     assert result.pins == ()
@@ -147,7 +147,7 @@ def test_the_weakest_mode_holds_for_the_whole_pod_and_off_is_left_out() -> None:
     assert [claim.name for claim in result.required] == ["whole", "hint"]
 
 
-def test_a_mode_nobody_knows_counts_as_none_and_is_noticed() -> None:
+def test_an_unknown_mode_counts_as_none_and_is_noticed() -> None:
     odd = storage_class("odd", annotations={"scheduler.cloud.example/mode": "yes please"})
     settings = PlanSettings(default_mode=Mode.PREBIND)
     waiting = pod("web", claims=("data",), unschedulable=True)
@@ -222,11 +222,11 @@ def test_a_claim_made_for_an_ephemeral_volume_is_planned() -> None:
             structs.replace(POD, unschedulable=True),
             [pod("other", claims=("data",), scheduling_gates=("anybody",)), pod("third", claims=("log",))],
             Mode.COMPLETE,
-            id="nobody-looks-at-others-that-use-the-claim",
+            id="no-scheduler-looks-at-others-that-use-the-claim",
         ),
     ],
 )
-def test_for_whom_volumes_are_committed(of: Pod, others: list[Record], mode: Mode) -> None:
+def test_for_which_pods_volumes_are_committed(of: Pod, others: list[Record], mode: Mode) -> None:
     result = outcome(CLAIM, *others, of=of, settings=PlanSettings(default_mode=Mode.COMPLETE))
     assert isinstance(result, Demand)
     assert result.mode is mode

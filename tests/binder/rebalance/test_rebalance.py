@@ -28,7 +28,7 @@ def unchanged(program: IntegerProgram, _: float, /) -> Solution:
 
 
 def everywhere(program: IntegerProgram, _: float, /) -> Solution:
-    """A solver that is wrong: everybody can be everywhere."""
+    """A wrong solver: every pod may be placed everywhere."""
     return Solution([round(most) for most in program.most[: len(program.start)]], inf, 0.0)
 
 

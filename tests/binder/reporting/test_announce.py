@@ -28,7 +28,7 @@ def test_a_refusal_says_the_reason_the_next_step_and_the_evidence() -> None:
     )
 
 
-def test_nobody_is_advised_to_delete_a_claim_whose_volume_is_gone() -> None:
+def test_no_advice_is_to_delete_a_claim_whose_volume_is_gone() -> None:
     note = refusal_note(Refuse(pod("web"), Reason.CLAIM_LOST, ()))
     assert "Delete the claim" not in note
     assert "Do not delete the claim" in note
@@ -44,7 +44,7 @@ def test_a_note_fits_into_an_event_and_counts_what_it_leaves_out(count: int, sub
     assert len(lines) - len(left_out) + sum(left_out) == count
 
 
-def test_a_refusal_is_told_again_when_its_reasons_change_and_not_at_once() -> None:
+def test_a_refusal_is_reported_again_when_its_reasons_change_and_not_at_once() -> None:
     sink, clock = Sink(), FakeClock()
     announcer = Announcer(sink, clock)
     for later, decision in ((0, refusal(1)), (1, refusal(2)), (1, refusal(1, Reason.UNHEALTHY)), (REPEAT, refusal(3))):
@@ -62,7 +62,7 @@ def test_a_refusal_is_told_again_when_its_reasons_change_and_not_at_once() -> No
     assert len(sink.reasons_of("Pod", "web")) == 3
 
 
-def test_what_was_kept_back_is_not_told_when_nothing_changes_any_more() -> None:
+def test_what_was_held_back_is_not_reported_when_nothing_changes_any_more() -> None:
     sink, clock = Sink(), FakeClock()
     announcer = Announcer(sink, clock)
     announcer.refused(refusal(1), ())
@@ -114,7 +114,7 @@ def test_the_event_about_a_pod_with_one_claim_relates_to_the_claim() -> None:
     ]
 
 
-def test_a_loss_says_to_whom() -> None:
+def test_a_loss_names_the_claim_that_got_the_volume() -> None:
     sink = Sink()
     chosen = reserve()
     Announcer(sink, FakeClock()).lost(chosen, Lost(chosen.placements[0], "volume pv-1 was taken by claim ns/other"))

@@ -22,14 +22,14 @@ USERS = (claim("data", uid="uid-of-data", volume_name="pv-1"), pod("web", claims
         pytest.param((), ["PersistentVolume", "PersistentVolumeClaim"], id="an agent knows the claim from the volume"),
     ],
 )
-def test_a_bound_volume_is_told_to_those_who_have_it(seen: tuple[Record, ...], kinds: list[str]) -> None:
+def test_a_bound_volume_is_reported_to_its_users(seen: tuple[Record, ...], kinds: list[str]) -> None:
     sink = Sink()
     HealthAnnouncer(sink).changed(BOUND, UNHEALTHY, snapshot_of(seen))
     assert [event.regarding.kind for event in sink.events] == kinds
     assert {event.regarding.uid for event in sink.events if event.regarding.kind.endswith("Claim")} == {"uid-of-data"}
 
 
-def test_a_claim_that_does_not_exist_yet_is_not_told() -> None:
+def test_no_event_is_about_a_claim_that_does_not_exist_yet() -> None:
     sink = Sink()
     named = volume(claim=ClaimReference("default", "data"), phase="Available")
     HealthAnnouncer(sink).changed(named, UNHEALTHY, snapshot_of(()))

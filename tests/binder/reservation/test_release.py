@@ -89,7 +89,7 @@ def look(*records: Record, late: bool = False) -> Look:
             False,
             Cause.POD_DELETED,
             False,
-            id="a hint, and somebody else's reference by name",
+            id="a hint, and another writer's reference by name",
         ),
         pytest.param(
             (held(annotations=reservation("data"), claim=reference("default/data", UID)), wanted(), USER, PLACE),
@@ -198,7 +198,7 @@ def test_why_a_volume_is_released(records: tuple[Record, ...], late: bool, cause
         assert (release.cause, release.clear_reference) == (cause, clear)
 
 
-def test_the_claim_that_says_so_is_told_first_and_no_other() -> None:
+def test_the_claim_that_says_so_is_named_first_and_no_other() -> None:
     release = release_of_volume("pv-1", look(held(), wanted(), PLACE))
     assert release is not None
     assert release.claim == wanted()

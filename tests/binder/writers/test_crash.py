@@ -83,7 +83,7 @@ async def test_a_crash_while_releasing_is_finished_too(writes: int) -> None:
 
 
 @pytest.mark.parametrize("writes", range(1, 15))
-async def test_what_nobody_finishes_runs_out_with_its_time(writes: int) -> None:
+async def test_an_unfinished_reservation_expires(writes: int) -> None:
     world = two_pods(Mode.ANNOTATE)
     async with world.process(dies_after=writes) as process:
         await process.run()

@@ -127,7 +127,7 @@ async def test_delete_policy_is_finished_when_allowed() -> None:
     ("state", "reason"),
     [(HealthState.DATA_LOSS, Reason.UNHEALTHY), (HealthState.UNKNOWN, Reason.HEALTH_UNKNOWN)],
 )
-async def test_an_unhealthy_volume_is_asked_about_told_and_left_to_kubernetes(
+async def test_an_unhealthy_volume_is_probed_reported_and_left_to_kubernetes(
     state: HealthState, reason: Reason
 ) -> None:
     world = begun()

@@ -129,7 +129,7 @@ async def test_a_claim_of_a_gated_pod_that_changed_is_read_again_before_a_phase_
 
 
 async def test_a_claim_of_a_gated_pod_that_is_gone_unseen_gets_no_volume() -> None:
-    """Nor does the one made anew under its name: nothing would refuse the claimRef, and Released is a dead end."""
+    """Nor does a recreated one of its name: no check rejects the claimRef, and a Released volume stays Released."""
     world = World(Mode.COMPLETE)
     world.put(claim_object("data"), pod_object("web", ["data"], gated=True), volume_object("pv-1"))
     async with world.process() as process:
@@ -282,7 +282,7 @@ async def test_a_begun_bind_of_a_volume_that_becomes_unhealthy_is_not_finished()
 
 
 @pytest.mark.parametrize("uid", ["", "uid-persistentvolumeclaims-default/data"])
-async def test_a_claim_ref_that_somebody_wrote_beside_our_hint_stays_when_the_hint_ends(uid: str) -> None:
+async def test_a_claim_ref_that_a_user_wrote_beside_our_hint_stays_when_the_hint_ends(uid: str) -> None:
     world = World(Mode.ANNOTATE)
     reference = {"kind": "PersistentVolumeClaim", "namespace": "default", "name": "data"} | (
         {"uid": uid} if uid else {}

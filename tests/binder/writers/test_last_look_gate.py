@@ -17,7 +17,7 @@ def decision(*sources: str) -> Reserve:
     return Reserve(pod(), Mode.ANNOTATE, "a", "node-1", (), placements)
 
 
-async def test_a_fresh_verdict_is_not_asked_for_again() -> None:
+async def test_a_fresh_verdict_causes_no_probe() -> None:
     clock = FakeClock()
     doctor = Doctor(clock)
     gate = HealthGate(doctor, timedelta(seconds=30))

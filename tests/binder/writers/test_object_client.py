@@ -63,7 +63,7 @@ async def test_a_refusal_of_an_object_that_did_not_change_is_final() -> None:
         await desk.client.patch_claim(snapshot.claims["default/data"], NOTE)
 
 
-async def test_a_refusal_of_an_object_that_changed_means_that_somebody_was_faster() -> None:
+async def test_a_refusal_of_an_object_that_changed_means_that_another_writer_was_faster() -> None:
     desk = Desk()
     seen = desk.store.snapshot()
     desk.server.put(volume_object("pv-1", "20Gi"))

@@ -105,7 +105,7 @@ async def test_claims_that_do_not_exist_yet_are_waited_for() -> None:
     assert world.volume("pv-1")["spec"]["claimRef"]["name"] == "data"
 
 
-async def test_a_pod_made_anew_that_is_seen_before_its_new_claim_keeps_its_gate() -> None:
+async def test_a_recreated_pod_that_is_seen_before_its_new_claim_keeps_its_gate() -> None:
     """The claim of its predecessor was bound, and the watch of claims is behind that of pods."""
     world = World(Mode.PREBIND)
     world.put(volume_object("pv-1"), claim_object("data"))
@@ -156,7 +156,7 @@ async def test_an_immediate_claim_is_waited_for_beside_one_that_is_ours() -> Non
         assert not world.server.writes
 
 
-async def test_without_the_right_to_patch_pods_people_are_told_once() -> None:
+async def test_without_the_right_to_patch_pods_users_are_notified_once() -> None:
     world = World(Mode.PREBIND)
     world.put(volume_object("pv-1"), claim_object("data"), gated(GATE))
 
@@ -234,7 +234,7 @@ async def test_pods_that_share_a_claim_are_both_let_go_once_its_volume_is_held()
 
 
 @pytest.mark.parametrize("mode", [Mode.PREBIND, Mode.COMPLETE])
-async def test_the_gate_stays_if_a_bound_claim_is_made_anew_while_the_others_are_written(mode: Mode) -> None:
+async def test_the_gate_stays_if_a_bound_claim_is_recreated_while_the_others_are_written(mode: Mode) -> None:
     world = World(mode)
     world.put(volume_object("pv-1"), volume_object("pv-2"), claim_object("bound"), claim_object("open"))
     bind(world, "bound", "pv-1")

@@ -48,7 +48,7 @@ def test_the_longest_path_is_taken() -> None:
         ("tcp://[fd00::1]:9000", "[fd00::1]:9000", "fd00::1"),
     ],
 )
-def test_a_tcp_address_says_whom_the_certificate_must_name(address: str, dialled: str, server_name: str) -> None:
+def test_a_tcp_address_says_which_name_the_certificate_must_have(address: str, dialled: str, server_name: str) -> None:
     endpoint = parse_endpoint(f"a={address}")
     assert endpoint == Endpoint("a", "", dialled, server_name)
     assert str(endpoint) == address

@@ -42,7 +42,7 @@ def as_nobody() -> Iterator[None]:
 
 @pytest.fixture
 def directory() -> Iterator[Path]:
-    """A directory that anybody can reach: pytest's own are for their owner alone."""
+    """A directory that every user can enter; only their owner can enter pytest's own."""
     with TemporaryDirectory() as name:
         directory = Path(name)
         directory.chmod(0o711)

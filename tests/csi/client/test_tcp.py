@@ -73,7 +73,7 @@ async def test_with_the_right_certificates_the_driver_answers(site: Site) -> Non
         assert (await site.probe(drivers)).state is HealthState.HEALTHY
 
 
-async def test_whom_we_do_not_trust_is_told_nothing(site: Site) -> None:
+async def test_an_untrusted_client_gets_nothing(site: Site) -> None:
     refused = {
         "another authority": site.endpoint(site.files(trusted=site.stranger)),
         "another server name": site.endpoint(site.files(), server_name="elsewhere.example"),

@@ -53,11 +53,11 @@ def test_the_best_protocol_is_chosen(
         pytest.param({CONTROLLER, TOPOLOGY}, {CONDITION, GET_VOLUME}, False, id="both in one answer"),
     ],
 )
-def test_the_place_is_asked_for_apart(services: set[int], rpcs: set[int], apart: bool) -> None:
+def test_the_topology_takes_a_second_call(services: set[int], rpcs: set[int], apart: bool) -> None:
     assert negotiate(services, rpcs).needs_second_call is apart
 
 
-def test_without_a_controller_service_nothing_can_be_asked() -> None:
+def test_without_a_controller_service_nothing_can_be_probed() -> None:
     assert negotiate({TOPOLOGY}, {GET_VOLUME, CONDITION}).offered == ()
 
 

@@ -19,11 +19,11 @@ def condition(status: str) -> HealthCondition:
 @pytest.mark.parametrize(
     ("statuses", "expected"),
     [
-        pytest.param(None, None, id="nobody wrote it"),
+        pytest.param(None, None, id="not written"),
         pytest.param([], "Healthy", id="no adverse condition"),
         pytest.param(["Degraded"], "Degraded", id="one"),
         pytest.param(["Degraded", "DataLoss", "Inaccessible"], "DataLoss", id="the worst"),
-        pytest.param(["Exploded", "Degraded"], "Degraded", id="beside one that nobody knows"),
+        pytest.param(["Exploded", "Degraded"], "Degraded", id="beside an unknown one"),
         pytest.param(["Exploded", "Healthy", "Unknown"], None, id="only such that say nothing"),
     ],
 )
@@ -77,7 +77,7 @@ def finding(state: str, source: str) -> Finding:
         ),
         pytest.param(
             "Unsupported", ["Healthy"], "Healthy", "other-0", "said by other-0",
-            id="who cannot say outranks and contradicts nobody",
+            id="a source that cannot report outranks and contradicts none",
         ),
         pytest.param(
             "Unknown", ["Healthy"], "Unknown", "driver", "said by driver; but other-0 reports Healthy (R)",

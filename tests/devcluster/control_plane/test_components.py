@@ -46,7 +46,7 @@ def test_everything_listens_on_loopback_only(name: str) -> None:
     assert all("127.0.0.1" in flag for flag in listening)
 
 
-def test_without_kwok_nobody_waits_for_nodes_to_become_ready() -> None:
+def test_without_kwok_nodes_are_not_waited_for() -> None:
     options = Options(kwok=False)
     assert "--disable-admission-plugins=TaintNodesByCondition" in components.apiserver(LAYOUT, options)
     assert "--controllers=*,-node-lifecycle-controller" in components.controller_manager(LAYOUT, options)

@@ -137,7 +137,7 @@ async def test_something_else_at_the_target_is_left_alone(node: Any, driver: Dri
     assert target.read_text() == "precious"
 
 
-async def test_it_ends_when_asked_and_serves_the_same_volumes_again(controller: Any, driver: DriverProcess) -> None:
+async def test_it_ends_on_a_signal_and_serves_the_same_volumes_again(controller: Any, driver: DriverProcess) -> None:
     create_volume(driver.root, "v", 1000)
     await driver.send(signal.SIGTERM)
     assert driver.exit_code == 0

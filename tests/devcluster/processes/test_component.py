@@ -154,12 +154,12 @@ async def test_one_that_never_gets_ready_is_an_error(component: Start) -> None:
     await thing.kill()
 
 
-async def test_a_port_in_use_is_told_apart(component: Start) -> None:
+async def test_a_port_in_use_is_distinguished(component: Start) -> None:
     with pytest.raises(AddressInUseError):
         await component("echo 'listen tcp 127.0.0.1:1: bind: address already in use'; exit 1").start()
 
 
-async def test_an_answer_from_somebody_else_does_not_make_a_dead_one_ready(tmp_path: Path, owner: Owner) -> None:
+async def test_an_answer_from_another_process_does_not_make_a_dead_one_ready(tmp_path: Path, owner: Owner) -> None:
     async def answers_once_it_is_gone() -> bool:
         return not thing.running
 

@@ -14,12 +14,12 @@ def test_ports_are_different_and_free() -> None:
     assert all(is_free(port) for port in ports)
 
 
-def test_a_port_somebody_listens_on_is_not_free() -> None:
+def test_a_port_with_a_listener_is_not_free() -> None:
     with socket.create_server((LOOPBACK, 0)) as server:
         assert not is_free(server.getsockname()[1])
 
 
-def test_a_port_is_given_once_until_the_process_that_asked_ends() -> None:
+def test_a_port_is_given_once_until_the_process_that_has_it_ends() -> None:
     with subprocess.Popen([sys.executable, "-c", ASK], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
         assert other.stdout is not None
         port = int(other.stdout.readline())

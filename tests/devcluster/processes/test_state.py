@@ -75,7 +75,7 @@ def test_a_directory_with_something_else_in_it_is_left_alone(tmp_path: Path) -> 
     assert [each.name for each in tmp_path.iterdir()] == ["thesis.txt"]
 
 
-def test_a_place_where_no_directory_can_be_is_told(tmp_path: Path) -> None:
+def test_a_path_where_no_directory_can_be_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(ClusterError, match=r"in .*/file/cluster: Not a directory; choose another directory"):
         State(tmp_path / "file" / "cluster")

@@ -171,7 +171,7 @@ async def test_a_silent_proxy_holds_up_neither_a_watch_nor_a_request_for_ever(tm
 
 
 @pytest.mark.parametrize("listening", [True, False])
-async def test_a_proxys_password_is_sent_to_it_and_shown_to_nobody(tmp_path: Path, listening: bool) -> None:
+async def test_a_proxys_password_is_sent_to_it_and_never_shown(tmp_path: Path, listening: bool) -> None:
     heads: list[bytes] = []
 
     async def refuses(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -224,7 +224,7 @@ async def test_urgent_requests_do_not_wait_behind_any_number_of_others(tmp_path:
         assert len(server.requests) == 602
 
 
-async def test_nobody_listening_names_host_path_and_next_step(tmp_path: Path) -> None:
+async def test_a_refused_connection_names_host_path_and_next_step(tmp_path: Path) -> None:
     async with serving(html) as server:
         path = kubeconfig(tmp_path, server.url)
     async with await connect(path) as transport:
@@ -236,7 +236,7 @@ async def test_nobody_listening_names_host_path_and_next_step(tmp_path: Path) ->
     assert "is the API server running" in text
 
 
-async def test_a_certificate_of_somebody_else_asks_for_the_authority(tmp_path: Path) -> None:
+async def test_a_certificate_of_an_unknown_authority_names_the_kubeconfig(tmp_path: Path) -> None:
     pair = Authority(tmp_path, datetime.now(UTC)).serving("somebody")
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(pair.certificate, pair.key)

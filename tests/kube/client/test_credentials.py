@@ -46,7 +46,7 @@ def hanging(clock: FakeClock) -> tuple[Credentials, Plugin]:
 
 
 async def soon(request: Callable[[], Awaitable[str | None]]) -> str | None:
-    """Return what is answered without waiting for anybody."""
+    """Return the answer if there is one without waiting."""
     answering = asyncio.ensure_future(request())
     await settle()
     assert answering.done()

@@ -154,7 +154,7 @@ async def test_an_object_deleted_between_the_looks_does_not_come_back() -> None:
     assert held.seen["missing"] == 0
 
 
-async def test_a_malformed_object_is_not_drift_and_is_asked_for_once() -> None:
+async def test_a_malformed_object_is_not_drift_and_is_read_once() -> None:
     held = Collected()
     cluster = Cluster()
     cluster.things["bad"] = thing("bad", 5, unhealthy=True)
@@ -187,7 +187,7 @@ async def test_what_the_collection_does_not_take_from_a_single_read_is_repaired_
     assert held.seen["missing"] == 1
 
 
-async def test_a_server_restored_from_a_backup_is_listed_anew() -> None:
+async def test_a_server_restored_from_a_backup_is_relisted() -> None:
     held = Collected(a=1)
     held.version = 2000
     check, _ = checking(Cluster(a=1), held)

@@ -10,7 +10,7 @@ from kube.client.event_limit import (
 )
 
 
-def test_an_object_is_told_of_so_often_and_then_now_and_then() -> None:
+def test_events_of_an_object_are_limited() -> None:
     limit = EventLimit()
     assert sum(limit.admits("shop", ("Pod", "web"), 0.0) for _ in range(1_000)) == OBJECT_BURST
     assert limit.admits("shop", ("Pod", "other"), 0.0)

@@ -151,7 +151,7 @@ async def test_another_note_and_a_late_repeat_are_news() -> None:
 
 
 @pytest.mark.parametrize("lost", ["deleted", "changed"])
-async def test_a_series_that_is_gone_from_the_server_starts_anew(lost: str) -> None:
+async def test_a_series_that_is_gone_from_the_server_starts_again(lost: str) -> None:
     clock, server = FakeClock(), Server()
     async with recording(clock, server) as (recorder, _):
         recorder.publish(RESERVED)

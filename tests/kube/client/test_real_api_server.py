@@ -81,7 +81,7 @@ async def until(met: Callable[[], bool], seconds: float = 40.0) -> None:
 
 
 async def available(api: KubeApi, name: str) -> Volume:
-    """Wait until the PV controller has said its word, after which nobody writes the volume but us."""
+    """Wait until the PV controller has set the phase; after that only we write the volume."""
     async with asyncio.timeout(40):
         while (volume := decode_volume(await api.get(VOLUMES, name))).phase != "Available":  # noqa: ASYNC110
             await asyncio.sleep(0.05)

@@ -30,7 +30,7 @@ def claim_health(status: Any = None, **annotations: str) -> ClaimHealth | None:
 @pytest.mark.parametrize(
     ("status", "expected"),
     [
-        pytest.param(None, None, id="nobody wrote it"),
+        pytest.param(None, None, id="not written"),
         pytest.param({}, ClaimHealth(()), id="written and empty"),
         pytest.param({"healthConditions": [], "lastTransitionTime": SINCE}, ClaimHealth((), AT), id="no condition"),
         pytest.param(
@@ -64,7 +64,7 @@ def test_the_native_field_of_a_claim(status: Any, expected: ClaimHealth | None) 
             id="well",
         ),
         pytest.param('{"state":"unhealthy"}', ClaimHealth(nodes=(NodeReport("uid", False),)), id="by the node's uid"),
-        pytest.param('{"state":"odd","node":"n1"}', ClaimHealth(unreadable=1), id="a state nobody knows"),
+        pytest.param('{"state":"odd","node":"n1"}', ClaimHealth(unreadable=1), id="an unknown state"),
         pytest.param('{"node":"n1"}', ClaimHealth(unreadable=1), id="no state"),
         pytest.param("unhealthy", ClaimHealth(unreadable=1), id="no JSON"),
         pytest.param("[" * 5000, ClaimHealth(unreadable=1), id="nested too deeply"),

@@ -256,7 +256,7 @@ def test_a_pod_that_was_evicted(condition: tuple[str, str, str], evicted: bool) 
     ("condition", "unschedulable"),
     [
         pytest.param(("PodScheduled", "False", "Unschedulable"), True, id="no-node-was-found"),
-        pytest.param(("PodScheduled", "False", "SchedulingGated"), False, id="nobody-has-looked"),
+        pytest.param(("PodScheduled", "False", "SchedulingGated"), False, id="not-tried-yet"),
         pytest.param(("PodScheduled", "False", "SchedulerError"), False, id="it-is-tried-again"),
         pytest.param(("PodScheduled", "True", None), False, id="has-a-node"),
         pytest.param(("Ready", "False", "Unschedulable"), False, id="another-condition"),

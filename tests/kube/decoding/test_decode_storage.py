@@ -121,7 +121,7 @@ def test_a_volume() -> None:
         raw(
             {"labels": {"tier": "gold"}, "annotations": {"pv.kubernetes.io/bound-by-controller": "yes"}},
             spec={
-                "capacity": {"storage": "200E", "other": "not a quantity, and nobody asks"},
+                "capacity": {"storage": "200E", "other": "not a quantity, and not read"},
                 "accessModes": ["ReadWriteOncePod"],
                 "storageClassName": "fast",
                 "volumeMode": "Block",
@@ -198,7 +198,7 @@ def test_what_a_volume_is(name: str) -> None:
     assert volume({name: {"anything": 1}}).source == name
 
 
-def test_a_source_nobody_knows() -> None:
+def test_an_unknown_source() -> None:
     assert volume({"quantumDisk": {}}).source == ""
 
 

@@ -59,7 +59,7 @@ def terms_of(group: PodGroup) -> list[PodTerm]:
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(pods(), max_size=8), st.lists(st.integers(0, 7)), pods())
-def test_everybody_who_means_a_pod_is_among_those_who_are_asked(placed: list[Pod], gone: list[int], new: Pod) -> None:
+def test_every_pod_with_a_term_about_a_pod_is_a_candidate(placed: list[Pod], gone: list[int], new: Pod) -> None:
     groups = PodGroups()
     for number, pod in enumerate(placed):
         groups = groups.with_pod(pod, number)
@@ -77,7 +77,7 @@ def test_everybody_who_means_a_pod_is_among_those_who_are_asked(placed: list[Pod
     assert meaning <= set(outspoken)
 
 
-def test_pods_that_speak_of_other_labels_or_namespaces_are_not_asked() -> None:
+def test_pods_with_terms_about_other_labels_or_namespaces_are_no_candidates() -> None:
     def apart_from(app: str, namespace: str) -> Pod:
         term = PodTerm("zone", LabelSelector((("app", app),)))
         return builders.pod(

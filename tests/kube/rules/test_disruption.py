@@ -30,7 +30,7 @@ def test_a_budget() -> None:
 @pytest.mark.parametrize(
     ("status", "allowed"),
     [
-        pytest.param(None, 0, id="nobody-has-looked-at-it"),
+        pytest.param(None, 0, id="not-processed-yet"),
         pytest.param({"disruptionsAllowed": 3, "observedGeneration": 1}, 0, id="out-of-date"),
         pytest.param({"disruptionsAllowed": 3}, 0, id="without-a-generation"),
         pytest.param({"disruptionsAllowed": -1, "observedGeneration": 2}, 0, id="negative"),
@@ -62,7 +62,7 @@ def test_a_field_of_another_type_fails_its_object_only() -> None:
         budget(status={"disruptionsAllowed": "three"})
 
 
-def test_is_read_from_files_and_kept_where_it_is_asked_for() -> None:
+def test_is_read_from_files_and_kept_where_it_is_needed() -> None:
     decoded = builders.decoded({"kind": "PodDisruptionBudget", "metadata": METADATA})
     assert isinstance(decoded, DisruptionBudget)
     store = Store()

@@ -45,7 +45,7 @@ def test_orders_exactly(smaller: str, larger: str) -> None:
     ],
     ids=["huge", "huge-negative", "tiny", "many-digits", "many-digits-binary", "many-places", "zero"],
 )
-def test_sizes_nobody_has_cost_nothing(text: str, nano: int) -> None:
+def test_impossible_sizes_cost_nothing(text: str, nano: int) -> None:
     assert parse_quantity(text) == nano
 
 

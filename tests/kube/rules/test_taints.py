@@ -34,7 +34,7 @@ def test_only_two_effects_keep_a_pod_off(effect: str, refused: bool) -> None:
     assert untolerated_taint([taint], []) == (taint if refused else None)
 
 
-def test_names_the_first_taint_nobody_tolerates() -> None:
+def test_names_the_first_taint_that_is_not_tolerated() -> None:
     other = Taint("gpu", "NoExecute")
     assert untolerated_taint([TAINT, other], [Toleration("dedicated", "Exists")]) == other
 

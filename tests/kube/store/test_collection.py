@@ -181,7 +181,7 @@ def test_a_reader_keeps_the_state_of_its_moment() -> None:
     assert "pv" in seen
 
 
-def test_listeners_see_the_change_when_they_are_told() -> None:
+def test_listeners_see_the_change_when_they_are_called() -> None:
     volumes = collection()
     seen: list[bool] = []
     volumes.listeners.append(lambda _, new: seen.append(new is not None and new.name in volumes.items))

@@ -22,7 +22,7 @@ def test_shows_what_pods_leave() -> None:
     assert seen.free["cpu"] == parse_quantity("6")
 
 
-def test_a_node_nobody_knows() -> None:
+def test_an_unknown_node() -> None:
     with pytest.raises(KeyError):
         node_view(snapshot_of([]), "n1")
 

@@ -157,7 +157,7 @@ def test_exit_codes(match: Run, objects: list[object], code: int, output: str) -
     assert match(objects, "-o", output)[0] == code
 
 
-def test_faults_and_duplicates_are_told_beside_the_report(match: Run) -> None:
+def test_faults_and_duplicates_are_reported_beside_the_report(match: Run) -> None:
     _, out, err = match([volume("a", "odd"), volume("b", "1Gi"), volume("b", "2Gi")], "-o", "json")
     assert json.loads(out)["claims"] == []
     assert err.splitlines()[0].startswith("pvc-prebinder match: ")

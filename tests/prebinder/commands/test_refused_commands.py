@@ -40,7 +40,7 @@ async def test_a_refusal_is_one_line_with_the_next_step(
 
 
 @pytest.mark.parametrize("arguments", [("doctor",), ("doctor", "--scheduler")])
-async def test_a_doctor_whom_nobody_knows_speaks_of_nothing_else(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+async def test_rejected_credentials_are_the_only_error(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     async def refuse(request: web.Request) -> web.Response:
         return web.json_response(failure(401, "Unauthorized", "Unauthorized"), status=401)
 

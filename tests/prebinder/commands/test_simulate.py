@@ -151,7 +151,7 @@ def test_what_is_wrong_is_said(capsys: pytest.CaptureFixture[str], flags: list[s
     assert message in capsys.readouterr().err
 
 
-def test_what_was_found_is_told_although_the_trace_cannot_be_written(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_result_is_printed_although_the_trace_cannot_be_written(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*SMALL, "--trace=/dev/full"]) == 1
     output = capsys.readouterr()
     assert "pods/s" in output.out

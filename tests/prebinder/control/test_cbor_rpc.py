@@ -86,7 +86,7 @@ async def test_a_call_is_answered_with_its_id() -> None:
         pytest.param(b"\xd9\x01\x00\x81\xd8\x19\x00", Code.PARSE_ERROR, None, id="tag: references to texts"),
         pytest.param(b"\xd8\x24\x61a", Code.PARSE_ERROR, None, id="tag: MIME"),
         pytest.param(b"\xc2\x59\xf0\x00" + b"\xff" * 0xF000, Code.PARSE_ERROR, None, id="tag: a huge number"),
-        pytest.param(b"\xdb" + b"\xff" * 8 + b"\0", Code.PARSE_ERROR, None, id="a tag nobody knows"),
+        pytest.param(b"\xdb" + b"\xff" * 8 + b"\0", Code.PARSE_ERROR, None, id="an unknown tag"),
     ],
 )
 async def test_what_is_wrong_is_answered_by_code(body: bytes, code: int, identifier: object) -> None:

@@ -50,7 +50,7 @@ def test_codes_are_servers_own_and_differ() -> None:
     assert all(-32099 <= code <= -32000 for code in codes)
 
 
-async def test_rejections_are_told_with_their_evidence_up_to_a_limit(tmp_path: Path) -> None:
+async def test_rejections_are_returned_with_their_evidence_up_to_a_limit(tmp_path: Path) -> None:
     rejections = tuple(
         Rejection(Reason.INSUFFICIENT_RESOURCES, f"n{number}", "2 cpu", "1 cpu")
         for number in range(MOST_REJECTIONS + 7)

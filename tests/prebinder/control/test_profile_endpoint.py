@@ -45,7 +45,7 @@ def test_what_the_thread_does_is_seen() -> None:
         pytest.param("second=1", 400, 'unknown parameter "second"', id="another parameter"),
     ],
 )
-async def test_what_is_asked_for_is_checked(query: str, status: int, problem: str, tmp_path: Path) -> None:
+async def test_parameters_are_checked(query: str, status: int, problem: str, tmp_path: Path) -> None:
     async with controlled(tmp_path) as control:
         returned, content, _ = await control.request("GET", f"/debug/profile?{query}")
         assert (returned, content.decode().startswith(problem)) == (status, True), content
@@ -79,7 +79,7 @@ async def test_one_profile_at_a_time(tmp_path: Path) -> None:
         assert "Recorded:" in content
 
 
-async def test_a_profile_that_nobody_waits_for_ends(tmp_path: Path) -> None:
+async def test_a_profile_ends_when_its_caller_disconnects(tmp_path: Path) -> None:
     clock = FakeClock()
     async with controlled(tmp_path, clock=clock) as control:
         first = asyncio.create_task(fetched_profile(control, "seconds=120"))
@@ -122,19 +122,19 @@ def test_a_scheduler_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seconds", ["0", "121", "-1"])
-def test_a_time_that_is_not_allowed_is_told_before_anybody_is_asked(seconds: str) -> None:
+def test_a_time_that_is_not_allowed_is_reported_before_any_request(seconds: str) -> None:
     with pytest.raises(UsageError, match=f"--seconds: expected 1 to 120, found {seconds}"):
         run(["dev", "profile", "--seconds", seconds, "--token-file", "/none"])
 
 
-def test_a_token_that_is_not_there_is_told_with_what_to_do() -> None:
+def test_a_missing_token_is_reported_with_the_next_step() -> None:
     with pytest.raises(
         CommandError, match="control token /none/token does not exist: run the scheduler with --control-bind"
     ):
         run(["dev", "profile", "--token-file", "/none/token"])
 
 
-async def test_another_server_at_the_address_is_told(tmp_path: Path) -> None:
+async def test_another_server_at_the_address_is_reported(tmp_path: Path) -> None:
     async def answer(request: web.Request) -> web.Response:
         return web.Response(status=404, text="<html>nothing</html>", content_type="text/html")
 

@@ -166,7 +166,7 @@ async def test_without_an_address_there_is_neither_a_port_nor_a_token(tmp_path: 
     assert os.listdir(tmp_path) == []
 
 
-async def test_what_there_is_is_told_to_who_asks_for_something_else(tmp_path: Path) -> None:
+async def test_an_unknown_path_is_answered_with_those_that_exist(tmp_path: Path) -> None:
     async with controlled(tmp_path) as control:
         contents = [(await control.request(*request))[1] for request in (("GET", "/metrics"), ("DELETE", "/config"))]
     assert contents == [b"there is no /metrics: expected /rpc or /config or /debug/profile\n", b"expected GET or PUT\n"]
@@ -187,7 +187,7 @@ class Lingering(FakeClock):
             self.sleeping = False
 
 
-async def test_nobody_follows_the_token_after_the_end(tmp_path: Path) -> None:
+async def test_the_token_is_not_followed_after_the_end(tmp_path: Path) -> None:
     clock = Lingering()
     async with serving_control((LOOPBACK, 0), tmp_path / "token", Scripted, configured(), clock):
         await settle()

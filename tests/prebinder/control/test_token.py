@@ -85,7 +85,7 @@ def test_a_directory_that_is_not_there_is_named(tmp_path: Path) -> None:
         obtain_token(tmp_path / "none" / "token")
 
 
-async def test_a_new_token_is_taken_over_and_a_bad_one_is_told_once(
+async def test_a_new_token_is_used_and_a_bad_one_is_reported_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "token"

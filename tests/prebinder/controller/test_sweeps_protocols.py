@@ -146,7 +146,7 @@ async def becomes_unhealthy_and_recovers(watched: Watched, row: Row) -> None:
 
 
 async def hangs(watched: Watched, row: Row) -> None:
-    """Neither unhealthy nor in anybody's way."""
+    """It is not unhealthy and delays no other driver."""
     await watched.process.send(signal.SIGSTOP)
     record = await watched.becomes("Unknown")
     assert not record.unhealthy

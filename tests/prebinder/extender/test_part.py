@@ -82,7 +82,7 @@ async def test_loopback_does_without_a_certificate(host: str) -> None:
         pass
 
 
-async def test_it_goes_on_answering_for_a_while_after_it_was_told_to_stop() -> None:
+async def test_it_goes_on_answering_for_a_while_after_a_signal_to_stop() -> None:
     clock, address = FakeClock(), f"{LOOPBACK}:{free_ports(1)[0]}"
     body = arguments(["n1"])
     leaving = part(clock=clock, bind_address=address, shutdown_delay_duration=timedelta(seconds=7))
@@ -102,7 +102,7 @@ async def test_it_goes_on_answering_for_a_while_after_it_was_told_to_stop() -> N
         assert draining.done()
 
 
-async def test_nobody_waits_for_one_that_was_never_ready() -> None:
+async def test_an_extender_that_was_never_ready_stops_at_once() -> None:
     clock = FakeClock()
     waiting = part(clock=clock, not_ready=lambda: "waiting", bind_address=f"{LOOPBACK}:{free_ports(1)[0]}")
     async with waiting.serving():

@@ -112,7 +112,7 @@ class Events:
         self.published.append((draft.reason, draft.note))
 
 
-async def test_a_refused_configuration_is_told_and_the_rules_stay() -> None:
+async def test_a_refused_configuration_is_reported_and_the_rules_stay() -> None:
     metrics, events, applied, clock = instruments(), Events(), list[int](), FakeClock()
     about = ObjectRef("coordination.k8s.io/v1", "Lease", "lease", "home")
     news = ConfigurationNews(metrics.configuration, events, about, clock, lambda: applied.append(1))

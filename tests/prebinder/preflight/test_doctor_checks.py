@@ -79,7 +79,7 @@ def test_a_missing_right_says_what_for() -> None:
     assert (feature.subject, feature.state) == ("patch pods", CheckState.NOTE)
 
 
-def test_rights_nobody_tells_are_not_taken_for_missing() -> None:
+def test_unknown_rights_are_not_taken_for_missing() -> None:
     [check] = check_rights(dict.fromkeys(CONTROLLER.rights))
     assert check.state is CheckState.NOTE
 
@@ -102,7 +102,7 @@ def test_the_scheduler_does_without_some_kinds_and_says_what_that_means() -> Non
     assert set(unserved(served, SCHEDULER_KINDS)) == {CSI_DRIVERS, CAPACITIES, DISRUPTION_BUDGETS}
 
 
-def test_rights_to_subresources_are_told_as_the_manifests_write_them() -> None:
+def test_rights_to_subresources_are_reported_as_the_manifests_write_them() -> None:
     assert "create pods/binding" in map(str, SCHEDULER.rights)
 
 

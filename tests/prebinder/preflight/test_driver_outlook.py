@@ -33,7 +33,7 @@ def checks(*reports: SweepReport, responding: tuple[str, ...] = ()) -> list[Chec
         pytest.param((OLD,), CheckState.NOTE, "1h ago", "outdated", id="no longer probed"),
         pytest.param((replace(REPORT, unsupported=2),), CheckState.NOTE, "20s ago", "no volume health", id="no call"),
         pytest.param((replace(REPORT, driver="other"),), CheckState.NOTE, "not probed", "--csi-endpoint", id="another"),
-        pytest.param((), CheckState.NOTE, "2 volumes, not probed", "components/csi-agent", id="nobody"),
+        pytest.param((), CheckState.NOTE, "2 volumes, not probed", "components/csi-agent", id="none"),
     ],
 )
 def test_who_probes_a_driver(reports: tuple[SweepReport, ...], state: CheckState, result: str, meaning: str) -> None:
@@ -47,7 +47,7 @@ def test_a_driver_that_is_probed_by_the_command_itself_has_no_second_line() -> N
     assert checks(responding=(DRIVER,)) == []
 
 
-def test_without_the_right_to_list_leases_nobody_is_said_to_be_missing() -> None:
+def test_without_the_right_to_list_leases_no_process_is_reported_missing() -> None:
     (check,) = driver_checks([volume()], (), None, NOW)
     assert (check.state, check.found) == (CheckState.NOTE, "1 volume")
     assert "unknown" in check.meaning

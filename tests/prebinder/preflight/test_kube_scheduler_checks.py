@@ -110,7 +110,7 @@ def test_a_profile_overrides_the_file() -> None:
         pytest.param(
             "kind: Pod", "apiVersion", 'expected "kubescheduler.config.k8s.io/v1", found nothing', id="another-kind"
         ),
-        pytest.param(file(), "extenders", "none", id="nobody-is-asked"),
+        pytest.param(file(), "extenders", "none", id="no-extender"),
         pytest.param(
             file(GOOD | {"filterverb": "x"}),
             "extenders[0].filterverb",

@@ -113,7 +113,7 @@ def test_pods_that_need_no_node_are_left_out(match: Match) -> None:
     ("flags", "nodes", "code"),
     [([], ["n1", "n2", "n3"], 0), (["--node", "n1"], ["n1"], 0), (["--node", "n2"], ["n2"], 3)],
 )
-def test_one_node_alone_may_be_asked(match: Match, flags: list[str], nodes: list[str], code: int) -> None:
+def test_match_may_be_limited_to_a_node(match: Match, flags: list[str], nodes: list[str], code: int) -> None:
     exit_code, out = match([*CLUSTER, pod("web", "data")], "-o", "json", *flags)
     assert [row["node"] for row in json.loads(out)["pods"][0]["nodes"]] == nodes
     assert exit_code == code  # On n2 it is the claim that gets no volume.

@@ -54,7 +54,7 @@ async def test_the_reports_of_all_leases_but_those_of_nodes() -> None:
     assert ("fieldSelector", "metadata.namespace!=kube-node-lease") in request.query
 
 
-async def test_nothing_is_read_that_nobody_needs() -> None:
+async def test_nothing_is_read_that_is_not_needed() -> None:
     reading = Reading(lambda: leases(REPORT), DRIVER)
     assert not await reading.sweeps.about([OF_DRIVER, WITHOUT_DRIVER])
     assert not reading.requests
@@ -77,7 +77,7 @@ async def test_a_first_reading_that_fails_is_an_error() -> None:
         await reading.sweeps.about([OF_DRIVER])
 
 
-async def test_who_may_not_read_leases_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+async def test_missing_rights_to_leases_are_reported_once(capsys: pytest.CaptureFixture[str]) -> None:
     reading = Reading(lambda: answer(403, failure(403, "Forbidden")))
     for _ in range(2):
         assert not await reading.sweeps.about([OF_DRIVER])

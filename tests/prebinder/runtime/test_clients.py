@@ -1,4 +1,4 @@
-"""Who may wait behind whom on the way to the API server."""
+"""Which requests may wait behind others on the way to the API server."""
 
 import asyncio
 from random import Random

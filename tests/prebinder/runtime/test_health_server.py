@@ -47,7 +47,7 @@ async def test_liveness_fails_by_its_own_check() -> None:
     assert (await fetch(probe_pages({"event loop": lambda: "40 s late"}, {}), "/livez"))[0] == 503
 
 
-async def test_metrics_are_rendered_anew_each_time() -> None:
+async def test_metrics_are_rendered_each_time() -> None:
     async def render() -> bytes:
         return b"pages 1.0\n"
 

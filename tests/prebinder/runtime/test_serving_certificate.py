@@ -58,7 +58,7 @@ async def test_only_clients_of_the_authority_are_admitted(
         assert not await admitted(server, others, ours, host)
 
 
-async def test_without_an_authority_everybody_is(parties: tuple[Party, Party]) -> None:
+async def test_without_an_authority_every_client_is_admitted(parties: tuple[Party, Party]) -> None:
     ours, _ = parties
     files = CertificateFiles(ours.server.certificate, ours.server.key)
     async with served(ServingCertificate(files)) as server:

@@ -14,7 +14,7 @@ def waiting(name: str, scheduler: str, version: int, uid: str = "") -> Pod:
     return pod(name, scheduler_name=scheduler, resource_version=version, uid=uid or name)
 
 
-def test_what_is_watched_is_told_apart_by_selector() -> None:
+def test_watches_are_distinguished_by_selector() -> None:
     assert waiting_for("a").field_selector == "spec.schedulerName=a,spec.nodeName="
     assert "spec.nodeName!=" in ASSIGNED.field_selector
     labels = [resource.label for resource in Watches(Store(), WATCHES).collections]
@@ -31,7 +31,7 @@ def test_a_list_of_one_scheduler_leaves_the_pods_of_another() -> None:
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (0, 2, 1), (2, 0, 1)], ids=str)
-def test_a_pod_made_anew_for_another_scheduler_stays_whatever_is_heard_first(order: tuple[int, ...]) -> None:
+def test_a_pod_recreated_for_another_scheduler_stays_whichever_event_comes_first(order: tuple[int, ...]) -> None:
     """Within one watch the order is given: the old pod is shown before its end."""
     watches = Watches(Store(), WATCHES)
     first, second = (watches.collections[waiting_for(name)] for name in WATCHES)

@@ -68,7 +68,7 @@ def test_a_claim_keeps_the_annotations_of_others() -> None:
             id="its claim is gone",
         ),
         pytest.param(
-            volume(annotations=RESERVED, claim="default/data"), CLAIM, [RESERVED], None, id="somebody else's claimRef"
+            volume(annotations=RESERVED, claim="default/data"), CLAIM, [RESERVED], None, id="another writer's claimRef"
         ),
         pytest.param(
             volume(annotations=RESERVED | RECORD, claim="default/data", phase="Bound"),
@@ -116,7 +116,7 @@ def test_one_part_leaves_the_others() -> None:
     assert removal.body == {"metadata": none_of({f"{PREFIX}health": ""})}
 
 
-def test_what_is_left_is_told() -> None:
+def test_what_is_left_is_reported() -> None:
     assert left_to_people(volume(annotations=MARKED, claim=PLACEHOLDER), OURS) == ""
     assert left_to_people(volume(), OURS) == ""
     assert "quarantine release" in left_to_people(volume(claim=PLACEHOLDER), OURS)

@@ -75,7 +75,7 @@ async def test_causes_come_with_the_view_and_go_with_them() -> None:
         await page.until(lambda view: "pvc/ml/scratch-0" not in view["pending"])
 
 
-async def test_an_answer_is_read_anew() -> None:
+async def test_an_answer_is_read_again() -> None:
     cluster = WatchedCluster(small().objects)
     async with following(cluster) as (browser, _):
         answer = await browser.get("/api/v1alpha1/why?kind=pvc&namespace=data&name=archive")

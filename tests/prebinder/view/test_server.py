@@ -1,4 +1,4 @@
-"""What the server answers, and to whom."""
+"""What the server answers, and to which clients."""
 
 import io
 from collections.abc import AsyncIterator

@@ -295,11 +295,11 @@ def test_a_claim_that_a_quota_forbids_is_explained_although_there_is_none() -> N
 
 
 NORMAL = [
-    pytest.param(Reason.WAIT_FOR_FIRST_CONSUMER, [claim(), storage_class(), volume()], id="nobody uses it"),
+    pytest.param(Reason.WAIT_FOR_FIRST_CONSUMER, [claim(), storage_class(), volume()], id="not used"),
     pytest.param(
         Reason.WAIT_FOR_FIRST_CONSUMER,
         [claim(), storage_class(provisioner=DRIVER), driver()],
-        id="nobody uses it, and its driver would make a volume",
+        id="not used, and its driver would provision a volume",
     ),
     pytest.param(Reason.BOUND, [claim(volume="pv-1"), volume(claim="data"), storage_class()], id="bound"),
     pytest.param(Reason.PROGRESSING, [claim(metadata=NEW), volume(), IMMEDIATE], id="a volume fits"),

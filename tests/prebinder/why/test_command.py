@@ -113,7 +113,7 @@ def test_a_selector_chooses_what_waits(
     assert {item["name"] for item in items} == set(names)
 
 
-def test_a_volume_may_be_asked_about(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_why_answers_about_a_volume(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write_dump(tmp_path, [volume("old", claim="gone", phase="Released"), volume("free")])
     assert main(["why", "pv/old", "-f", path]) == 3
     printed = capsys.readouterr().out
@@ -130,7 +130,7 @@ def test_no_word_is_broken_at_80_columns(tmp_path: Path, capsys: pytest.CaptureF
     assert {"TopologyConflict", "StorageClassNotFound", "spec.nodeAffinity:", "(nodes"} <= words
 
 
-def test_colours_only_where_they_are_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_colours_only_where_they_are_requested(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write_dump(tmp_path, PENDING)
     main(["why", "-n", "web", "-f", path])
     assert "\x1b[" not in capsys.readouterr().out

@@ -110,7 +110,7 @@ OF_PODS = [
     pytest.param(
         Reason.CLAIM_NOT_OWNED,
         [pod("db-0", spec=EPHEMERAL), claim("db-0-scratch"), volume(), storage_class(), node("a1")],
-        id="somebody else's claim has the ephemeral volume's name",
+        id="another pod's claim has the ephemeral volume's name",
     ),
     pytest.param(
         Reason.CLAIM_LOST,
@@ -358,7 +358,7 @@ def test_a_dump_is_as_old_as_its_leases(tmp_path: Path) -> None:
     assert facts.now == NOW - ago(seconds=2)
 
 
-def test_what_a_quota_refused_long_ago_is_wanted_by_nobody() -> None:
+def test_what_a_quota_refused_long_ago_does_not_count() -> None:
     def refused(since: timedelta) -> Document:
         return event("StatefulSet", "db", "FailedCreate", QUOTA.format("data-db-0"), ago=since)
 

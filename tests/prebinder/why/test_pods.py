@@ -75,7 +75,7 @@ CASES = [
     pytest.param(
         Reason.SCHEDULER_NOT_RUNNING,
         [pod("db-0", "data", spec={"schedulerName": "zonal"}, status=NEW), *BOUND, SCHEDULED],
-        id="nobody schedules for that name",
+        id="no scheduler of that name",
     ),
     pytest.param(
         Reason.SCHEDULER_NOT_RUNNING,
@@ -267,7 +267,7 @@ def test_the_cause_of_a_pending_pod(code: Reason, documents: list[Document]) -> 
     assert item.causes[0].name == "web/db-0"
 
 
-def test_the_volumes_zone_is_told_and_what_makes_a_node_usable() -> None:
+def test_the_answer_names_the_volumes_zone_and_what_makes_a_node_usable() -> None:
     item = why("pod/db-0", pod("db-0", "data"), *BOUND, node("a1", cordoned=True), node("a2", cpu="0"), node("b1", "b"))
     assert [(link.kind, link.name, link.says) for link in item.causes] == [
         ("Pod", "web/db-0", "Pending"),

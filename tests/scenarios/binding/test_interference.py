@@ -1,7 +1,7 @@
 """People and other controllers change what a reservation stands on: each time it ends in a right and clean state.
 
 Mode annotate, unless a story says otherwise, and pods of a scheduler that does not exist: reservations stay as they
-are, because nobody binds.
+are, because no scheduler binds.
 """
 
 from collections.abc import AsyncIterator
@@ -143,7 +143,7 @@ async def test_the_only_volume_is_deleted(world: World) -> None:
     await world.event("StaticOnlyNoMatch", about="data")
 
 
-async def test_the_volume_is_taken_by_somebody_else(world: World) -> None:
+async def test_the_volume_is_taken_by_another_claim(world: World) -> None:
     """His claimRef stays exactly as he wrote it."""
     _, first = await reserved_pod(world, "one", "two")
     his = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": "elsewhere", "name": "his"}
@@ -185,7 +185,7 @@ GARBAGE: dict[str, tuple[str, dict[str, str | None]]] = {
 
 
 @pytest.mark.parametrize("case", GARBAGE)
-async def test_somebody_edits_our_annotations_into_garbage(world: World, case: str) -> None:
+async def test_a_user_edits_our_annotations_into_garbage(world: World, case: str) -> None:
     """It ends reserved again, as both sides say it, once and with a readable end; and clean when the pod goes."""
     kind, changes = GARBAGE[case]
     _, volume = await reserved_pod(world, "one", "two")
@@ -208,7 +208,7 @@ async def version_of(world: World, kind: str, name: str) -> str:
     return version
 
 
-async def test_somebody_writes_our_annotations_where_nothing_is_reserved(world: World) -> None:
+async def test_a_user_writes_our_annotations_where_nothing_is_reserved(world: World) -> None:
     """On volumes of every zone, and on a claim that no pod uses."""
     disks = await world.storage_class("annotate")
     await world.volumes(disks, *(world.volume(zone, disks, zone=zone) for zone in ZONES))

@@ -37,7 +37,7 @@ async def test_three_claims_get_volumes_of_the_one_zone_that_has_all(world: Worl
         assert await world.bound() == chosen
 
 
-async def test_no_zone_has_all_so_nothing_is_reserved_and_pod_and_claims_are_told(
+async def test_no_zone_has_all_so_nothing_is_reserved_and_pod_and_claims_get_events(
     world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
     disks = await world.storage_class("prebind")

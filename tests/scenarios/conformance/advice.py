@@ -26,7 +26,7 @@ CLAIM, VOLUME, CLASS = "PersistentVolumeClaim", "PersistentVolume", "StorageClas
 UNSEEN_BY_THE_SCHEDULER: Final = frozenset(
     {Reason.PROVISIONER_MISSING, Reason.DRIVER_NOT_ON_NODE, Reason.SELECTOR_ON_DYNAMIC_CLASS}
 )
-"""Causes that come after a node was chosen: kube-scheduler leaves the volume to whoever makes it."""
+"""Causes that come after a node was chosen: kube-scheduler leaves the volume to its provisioner."""
 
 
 @dataclass(frozen=True)

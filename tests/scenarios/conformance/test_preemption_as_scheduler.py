@@ -1,6 +1,6 @@
 """In random crowds the very pods are evicted that a real kube-scheduler evicts, and the same node cleared.
 
-Where kube-scheduler would exceed a disruption budget, nobody is.
+Where kube-scheduler would exceed a disruption budget, no pod is evicted.
 """
 
 import asyncio

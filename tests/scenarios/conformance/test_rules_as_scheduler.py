@@ -57,7 +57,7 @@ async def test_what_a_pod_has_beyond_its_request_is_taken(island: Island) -> Non
 
 
 async def test_a_disk_of_the_spec_is_not_shared_on_a_node(island: Island) -> None:
-    """Two that only read an RBD image share it, one that writes has it alone; an EBS volume nobody shares."""
+    """Two that only read an RBD image share it, one that writes has it alone; an EBS volume is never shared."""
     image = {"monitors": ["10.0.0.1:6789"], "image": "image", "readOnly": True}
     volume = {"awsElasticBlockStore": {"volumeID": "vol-1", "readOnly": True}}
     await create(island, "reads", THEIRS, "10m", {"rbd": image})

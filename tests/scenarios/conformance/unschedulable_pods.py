@@ -17,7 +17,7 @@ OTHER_DRIVER: Final = "other.csi.example"
 CAPACITY_DRIVER: Final = "capacity.csi.example"
 STATIC, IMMEDIATE, MADE = "static", "immediate", "made"
 MODEST: Final = "modest"
-"""A priority class whose pods preempt nobody."""
+"""A priority class whose pods preempt no others."""
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _WEB: Final = {"matchLabels": {"app": "web"}}
 _DISK: Final = {"name": "disk", "awsElasticBlockStore": {"volumeID": "vol-1"}}

@@ -69,7 +69,7 @@ async def islands(own_world: World) -> AsyncIterator[Islands]:
         await islands.close()
 
 
-async def test_nobody_is_evicted_where_the_volume_is_unhealthy(islands: Islands) -> None:
+async def test_no_pod_is_evicted_where_the_volume_is_unhealthy(islands: Islands) -> None:
     """By priority alone kube-scheduler would evict in zone-a, where it may not place the pod afterwards."""
     world = islands.world
     disks = await world.storage_class("off")

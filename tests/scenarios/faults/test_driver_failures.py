@@ -43,7 +43,7 @@ async def refused_as_unknown(world: World, pod: str) -> None:
     assert "HealthUnknown" in event["note"]
 
 
-async def test_a_driver_that_hangs_holds_up_nobody_else(
+async def test_a_driver_that_hangs_delays_no_other(
     own_world: World, failing: Directories, directories: Directories
 ) -> None:
     endpoints = endpoint_flag(failing.driver), endpoint_flag(directories.driver)

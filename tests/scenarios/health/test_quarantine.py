@@ -69,7 +69,7 @@ async def test_a_new_process_keeps_and_ends_what_a_dead_one_quarantined(own_worl
         assert "claimRef" not in (await own_world.own_volumes())[name]["spec"]
 
 
-async def test_a_volume_made_anew_from_a_backup_is_in_quarantine_as_before(own_world: World) -> None:
+async def test_a_volume_restored_from_a_backup_is_in_quarantine_as_before(own_world: World) -> None:
     """As a restore does: the same annotations and claimRef, another uid, and Pending until the PV controller looks."""
     disks = await own_world.storage_class(None)
     async with watched(own_world, "--quarantine") as (driver, _):

@@ -81,7 +81,7 @@ async def test_another_zone_is_chosen_when_one_of_three_volumes_is_unhealthy(wor
     await world.all_run("app")
 
 
-async def test_only_an_unhealthy_volume_fits_so_the_pod_is_told_and_waits_for_its_recovery(
+async def test_only_an_unhealthy_volume_fits_so_the_pod_gets_an_event_and_waits_for_its_recovery(
     own_world: World, directories: Directories
 ) -> None:
     controller = await start_controller(own_world, endpoint_flag(directories.driver), "--health-max-age=100ms")
@@ -104,7 +104,7 @@ async def test_only_an_unhealthy_volume_fits_so_the_pod_is_told_and_waits_for_it
     await controller.stop()
 
 
-async def test_a_contradiction_is_told_with_both_sides(world: World, directories: Directories) -> None:
+async def test_a_contradiction_is_reported_with_both_sides(world: World, directories: Directories) -> None:
     disks = await world.storage_class("prebind")
     create_volume(directories.root, f"{world.namespace}-moved", CAPACITY, {ZONE: "zone-c"})
     driver = directories.driver.driver_name

@@ -157,7 +157,7 @@ async def test_everything_is_as_before_when_the_command_has_run(own_world: World
             assert again == f"Nothing with the prefix {world.prefix} is left.\n"
 
 
-async def test_gates_alone_are_lifted_when_nobody_else_will(own_world: World, account: Path) -> None:
+async def test_only_gates_are_removed_when_no_controller_will(own_world: World, account: Path) -> None:
     world = own_world
     await lease_read_right(world)
     disks = await world.storage_class("complete")

@@ -101,7 +101,7 @@ async def each_claim_has_one_volume(world: World, claims: int) -> None:
 async def test_pods_with_claims_of_their_own(arena: World, scheduler: InProcessScheduler) -> None:
     """Each round a pod of either scheduler wants three volumes in one zone, and two zones have six of them.
 
-    With fewer both could end up with a part each, which Kubernetes binds and nobody can take back.
+    With fewer both could end up with a part each, which Kubernetes binds, and a bind cannot be undone.
     """
     world, wanted = arena, []
     async with witness(world) as stolen:

@@ -45,7 +45,7 @@ def labelled(world: World, name: str, label: str) -> Document:
     return document
 
 
-async def test_installed_plugins_decide_and_one_that_raises_holds_up_nobody(
+async def test_installed_plugins_decide_and_one_that_raises_delays_no_pod(
     own_world: World, account: Path, tmp_path: Path
 ) -> None:
     site, file = tmp_path / "site", tmp_path / "scheduler.yaml"

@@ -138,7 +138,7 @@ async def test_what_the_api_server_says_of_evictions(island: Island, cluster: De
 
 
 class Unheard:
-    """Nobody hears of Events."""
+    """Drops all Events."""
 
     def publish(self, draft: EventDraft) -> None: ...
 

@@ -151,7 +151,7 @@ async def test_a_pod_deleted_while_it_waits_for_its_volume(own_world: World, sch
     await own_world.all_run("web")
 
 
-async def test_many_that_wait_for_volumes_hold_up_nobody(own_world: World, scheduler: InProcessScheduler) -> None:
+async def test_many_that_wait_for_volumes_delay_no_other_pod(own_world: World, scheduler: InProcessScheduler) -> None:
     disks = await own_world.storage_class(None, provisioner="never.csi.example")
     names = [f"db-{number}" for number in range(60)]
     made = [documents.claim(own_world.namespace, f"data-{name}", claim_spec(disks)) for name in names]

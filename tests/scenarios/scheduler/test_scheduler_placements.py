@@ -93,7 +93,7 @@ async def test_a_leader_is_killed_while_it_places_pods_of_every_kind(own_world: 
 
 
 async def test_a_kube_scheduler_places_other_pods_on_the_same_nodes_meanwhile(own_world: World, account: Path) -> None:
-    """There is room for some more: nobody could keep two schedulers from giving away the last one at the same time."""
+    """There is room for some more: nothing keeps two schedulers from assigning the last one at the same time."""
     pods = []
     for crowd, port in ((Crowd(own_world, own_world.namespace), 9100), (Crowd(own_world, ""), 9200)):
         pods += [*crowd.batch(20), *crowd.choosy(10), *crowd.plain(90, cpu="250m"), *crowd.listening(15, port)]

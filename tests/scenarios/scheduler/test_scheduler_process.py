@@ -96,7 +96,7 @@ async def preempts(world: World) -> None:
     await event_about(world, world.namespace, "Preempted", "victim")
 
 
-async def test_a_changed_configuration_is_taken_over_and_a_wrong_one_is_told(
+async def test_a_changed_configuration_is_applied_and_a_wrong_one_is_reported(
     own_world: World, account: Path, tmp_path: Path
 ) -> None:
     file, profile = tmp_path / "scheduler.yaml", f"- schedulerName: {own_world.namespace}\n"
@@ -127,7 +127,7 @@ async def test_a_changed_configuration_is_taken_over_and_a_wrong_one_is_told(
     assert "Configuration rejected; the previous one stays in force" in log
 
 
-async def test_claims_that_nobody_binds_are_given_up_in_time(own_world: World, account: Path) -> None:
+async def test_claims_that_are_never_bound_are_given_up_in_time(own_world: World, account: Path) -> None:
     made = await own_world.storage_class(None, "made", provisioner="none.example")
     await own_world.admin.create(documents.claim(own_world.namespace, "new", claim_spec(made)))
     await own_world.admin.create(pod(own_world, "waits", "new"))

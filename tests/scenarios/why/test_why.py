@@ -257,7 +257,7 @@ def tried(document: Document) -> bool:
 
 
 async def test_a_driver_and_the_node_chosen_for_a_volume(own_world: World, asker: Asker) -> None:
-    """Nobody makes the volume: the driver is on no node, then its provisioner says nothing."""
+    """The volume is not provisioned: the driver is on no node, then its provisioner says nothing."""
     world = own_world
     driver = f"{world.namespace}.csi.example"
     made = await world.storage_class(None, "made", provisioner=driver)

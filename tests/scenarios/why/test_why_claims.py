@@ -95,7 +95,7 @@ async def let_go(world: World, word: str) -> bool:
 
 
 async def test_a_volume_that_is_to_grow(own_world: World, asker: Asker) -> None:
-    """Nobody grows it, then its resizer fails, and then it has grown."""
+    """No resizer runs, then the resizer fails, and then the volume is resized."""
     world = own_world
     growing = await world.storage_class(None, "growing", binding=IMMEDIATE)
     await world.admin.patch("StorageClass", growing, {"allowVolumeExpansion": True})
@@ -210,7 +210,7 @@ async def test_the_volume_that_a_driver_is_to_make(own_world: World, asker: Aske
 
 
 async def test_what_a_volume_is_to_be_filled_with(own_world: World, asker: Asker) -> None:
-    """A claim that is not bound, for a reason of its own, and a populator that nobody has installed."""
+    """A claim that is not bound, for a reason of its own, and a populator that is not installed."""
     world = own_world
     now = await world.storage_class(None, "now", binding=IMMEDIATE)
     async with installed(world, world.name("csi.example")) as driver:

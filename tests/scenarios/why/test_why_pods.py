@@ -154,7 +154,7 @@ async def test_schedulers_of_their_own(own_world: World, asker: Asker) -> None:
         await scheduler.stop()
 
 
-async def test_a_device_that_nobody_offers(own_world: World, asker: Asker) -> None:
+async def test_a_device_that_no_node_offers(own_world: World, asker: Asker) -> None:
     """A ResourceClaim that is missing, then one without a device, then a node that offers one."""
     world = own_world
     name, driver = world.name("gpu"), world.name("gpu.example")
@@ -258,7 +258,7 @@ async def answered(world: World, attachment: str, *, attached: bool = False, **e
 
 
 async def test_what_pvc_prebinder_keeps_back(own_world: World, asker: Asker) -> None:
-    """The only volume is reserved for another claim, then unhealthy, and then nobody removes the gate."""
+    """The only volume is reserved for another claim, then unhealthy, and then no controller removes the gate."""
     world = own_world
     later = await world.storage_class(None, "later")
     await world.volumes(later, world.volume("only", later))

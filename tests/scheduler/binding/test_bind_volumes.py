@@ -188,7 +188,7 @@ async def test_what_is_known_before_the_write_costs_none(event: Callable[[Cluste
 
 
 @pytest.mark.parametrize(("event", "reason"), BEFORE_THE_WRITE[:3])
-async def test_what_the_watch_has_not_shown_yet_is_told_by_the_version(
+async def test_the_version_shows_what_the_watch_has_not_shown_yet(
     event: Callable[[Cluster], None], reason: Reason
 ) -> None:
     await loses(event, reason, lagging=True)

@@ -210,7 +210,7 @@ async def test_what_another_pod_in_flight_needs_is_not_taken_back() -> None:
     assert cluster.selected("more") is None
 
 
-async def test_what_somebody_else_wrote_is_not_taken_back() -> None:
+async def test_what_another_writer_wrote_is_not_rolled_back() -> None:
     """kube-scheduler took the volume for another pod that uses the claim, a moment before we would have."""
     cluster = Cluster()
     cluster.pair("data", "pv-1")
@@ -238,7 +238,7 @@ async def test_a_cancelled_attempt_is_taken_back_by_rolling_back() -> None:
     assert cluster.writes() == ["pv-1", "pv-1"]
 
 
-async def test_a_pod_made_anew_keeps_what_the_one_before_it_gives_up() -> None:
+async def test_a_recreated_pod_keeps_what_its_predecessor_gives_up() -> None:
     """The next of a StatefulSet has the name and the claims, and is decided before the last has left."""
     cluster = Cluster()
     cluster.pair("data", "pv-1")

@@ -88,7 +88,7 @@ async def test_a_pod_on_its_way_out() -> None:
     assert rejection.reason is Reason.POD_ENDED
 
 
-async def test_a_pod_that_somebody_else_assigned() -> None:
+async def test_a_pod_that_another_scheduler_assigned() -> None:
     desk = Desk()
     desk.assign("node-2")
     rejection = await desk.bind()
@@ -97,7 +97,7 @@ async def test_a_pod_that_somebody_else_assigned() -> None:
     assert "node-2" in rejection.offered
 
 
-async def test_a_pod_that_somebody_else_assigned_while_our_answer_was_lost() -> None:
+async def test_a_pod_that_another_scheduler_assigned_while_our_answer_was_lost() -> None:
     desk = Desk()
     desk.assign("node-2")
     desk.refuse(LOST)
@@ -107,14 +107,14 @@ async def test_a_pod_that_somebody_else_assigned_while_our_answer_was_lost() -> 
     assert desk.connection.requests == 2
 
 
-async def test_a_refusal_of_a_pod_that_could_be_assigned_is_told_in_the_servers_words() -> None:
+async def test_a_refusal_of_a_pod_that_could_be_assigned_is_reported_in_the_servers_words() -> None:
     desk = Desk()
     desk.refuse(failure(409, "Gated"))
     rejection = await desk.bind()
     assert rejection == Rejection(Reason.KEPT_CHANGING, "default/web", "a pod that can be bound", "Gated")
 
 
-async def test_an_assignment_to_the_same_node_is_ours_whoever_wrote_it() -> None:
+async def test_any_assignment_to_the_same_node_counts_as_ours() -> None:
     desk = Desk()
     desk.assign("node-1")
     assert await desk.bind() is None
@@ -136,7 +136,7 @@ async def test_a_binding_that_did_not_take_place_is_sent_again() -> None:
     assert desk.node == "node-1"
 
 
-async def test_a_lost_binding_that_takes_place_late_is_told_from_somebody_elses() -> None:
+async def test_a_lost_binding_that_takes_place_late_is_distinguished_from_another_schedulers() -> None:
     """The second Binding finds the pod assigned: by our first one."""
     desk = Desk()
     desk.refuse(LOST)

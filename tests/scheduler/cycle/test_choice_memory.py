@@ -153,7 +153,7 @@ TestStorage = Storage.TestCase
 TestStorage.settings = settings(deadline=None, max_examples=40, stateful_step_count=30)
 
 
-def test_a_volume_that_is_kept_for_another_is_asked_about_again() -> None:
+def test_a_volume_that_is_kept_for_another_is_evaluated_again() -> None:
     """Nothing happens at the moment a reservation expires."""
     until = builders.EPOCH + timedelta(minutes=1)
     kept = Annotations().for_volume(VolumeReservation("default/else", "uid", builders.EPOCH, until, Holder("us", 1)))

@@ -260,7 +260,7 @@ class Chosen(PreFilter):
         return 1
 
 
-def test_nodes_that_a_plugin_leaves_out_are_counted_and_it_is_asked_what_may_help() -> None:
+def test_nodes_that_a_plugin_leaves_out_are_counted_and_its_hint_decides_what_may_help() -> None:
     profile = replace(PROFILE, pre_filters=(*PROFILE.pre_filters, Chosen()))
     decision = decide(builders.pod(requests={"cpu": "9"}), view(*nodes(3)), profile)
     assert isinstance(decision, Unschedulable)

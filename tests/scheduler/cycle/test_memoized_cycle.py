@@ -188,7 +188,7 @@ class Last(Filter):
         return NodeRule(lambda state: None if state.number == len(cluster.nodes) - 1 else refusal)
 
 
-def test_the_only_node_is_found_among_many_that_were_not_asked_yet() -> None:
+def test_the_only_node_is_found_among_many_that_were_not_evaluated_yet() -> None:
     profile = replace(PROFILE, filters=(Counting(), Last()))
     assert node_of(Decider().decide(builders.pod(), many_nodes(600), profile)) == "n599"
 

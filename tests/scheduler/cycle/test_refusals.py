@@ -10,7 +10,7 @@ from tests import builders
 from tests.scheduler.plugin_results import view
 
 
-def test_a_filter_is_not_asked_about_nodes_that_another_one_refuses() -> None:
+def test_a_filter_is_not_called_for_nodes_that_another_filter_rejects() -> None:
     names: list[str] = []
 
     def why(state: NodeInfo) -> None:

@@ -133,7 +133,7 @@ def test_a_reserved_local_volume_confines_the_pod_to_its_node() -> None:
 
 
 @pytest.mark.parametrize(
-    ("scheduler_name", "passing"), [("ours", IN_B), ("default-scheduler", ALL)], ids=["ours", "somebody else's"]
+    ("scheduler_name", "passing"), [("ours", IN_B), ("default-scheduler", ALL)], ids=["ours", "another scheduler's"]
 )
 def test_pods_of_other_schedulers_are_left_alone(scheduler_name: str, passing: list[str]) -> None:
     answers = extender([*nodes(), claim(), unhealthy_volume("pv-a", zone="a")], scheduler_names=["ours"])

@@ -35,7 +35,7 @@ def report(name: str, status: str = "StorageUnreachable", driver: str = DRIVER, 
         pytest.param([BOUND, volume("pv", claim="default/data"), report("n1")], ["n1"], id="a bound volume"),
         pytest.param([BOUND, volume("pv", driver=OTHER), report("n1")], [], id="a bound volume of another driver"),
         pytest.param([MADE, claim(storage_class="made"), report("n1")], ["n1"], id="a volume to be made"),
-        pytest.param([claim(), report("n1")], [], id="no volume and nobody to make one"),
+        pytest.param([claim(), report("n1")], [], id="no volume and no provisioner"),
         pytest.param(
             [MADE, claim(storage_class="made", annotations={SELECTED_NODE: "n1"}), report("n1")], [], id="making it"
         ),
@@ -58,7 +58,7 @@ def test_nodes_that_report(records: list[Record], refused: list[str]) -> None:
     assert kept(extender([*nodes(), *records]), ALL) == [name for name in ALL if name not in refused]
 
 
-def test_all_nodes_cut_off_is_told_of_each_with_the_reason() -> None:
+def test_all_nodes_cut_off_is_reported_of_each_with_the_reason() -> None:
     records: list[Record] = [claim(), volume("pv", zone="b"), *(report(name) for name in ALL)]
     rejected = filtered(extender([*nodes(), *records]), ALL)["FailedAndUnresolvableNodes"]
     message = f"claim data would get volume pv: StorageUnreachable, reported for {DRIVER} by the node's CSINode"

@@ -29,7 +29,7 @@ LONELY = builders.pod("lonely", node="a1", constraints=APART)
     ("constraints", "labels", "there", "expected"),
     [
         pytest.param(NEAR_ALL, {}, [THERE], {"a1": None, "a2": None, "b1": "near", "x1": "near"}, id="near"),
-        pytest.param(NEAR_ALL, {}, [], {"a1": "near", "a2": "near", "b1": "near", "x1": "near"}, id="near-nobody"),
+        pytest.param(NEAR_ALL, {}, [], {"a1": "near", "a2": "near", "b1": "near", "x1": "near"}, id="near-no-pod"),
         pytest.param(
             NEAR_ALL, {"app": "web"}, [], {"a1": None, "a2": None, "b1": None, "x1": "near"}, id="first-of-a-series"
         ),

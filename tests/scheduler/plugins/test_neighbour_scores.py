@@ -36,7 +36,7 @@ HARD = Constraints(affinity=(TERM,))
         pytest.param(
             None, [web("p", "a1", HARD), web("q", "b1", NEAR)], {"a1": 10, "b1": 100, "c1": 0}, id="needed-there"
         ),
-        pytest.param(NEAR, [], None, id="nobody-there"),
+        pytest.param(NEAR, [], None, id="no-pod-there"),
         pytest.param(None, [web("p", "a1")], None, id="nothing-said"),
     ],
 )
@@ -57,7 +57,7 @@ def softly(key: str = builders.ZONE, skew: int = 1) -> Constraints:
         pytest.param(
             softly(), [web("p", "a1"), web("q", "a1"), web("r", "b1")], {"a1": 0, "b1": 33, "c1": 100}, id="by-zone"
         ),
-        pytest.param(softly(), [], {"a1": 100, "b1": 100, "c1": 100}, id="nobody-there"),
+        pytest.param(softly(), [], {"a1": 100, "b1": 100, "c1": 100}, id="no-pod-there"),
         # A skew of 3 adds 2 everywhere: 5, 4 and 2.
         pytest.param(
             softly(skew=3),

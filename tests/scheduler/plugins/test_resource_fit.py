@@ -88,5 +88,5 @@ def test_disks_of_the_spec(taken: InlineDisk, wanted: InlineDisk, fits: bool) ->
     assert reasons(DiskConflict(), pod, view(NODE, *there)) == {"n1": expected}
 
 
-def test_a_pod_without_host_ports_is_not_asked_about_them() -> None:
+def test_a_pod_without_host_ports_is_not_filtered_by_them() -> None:
     assert reasons(NodePorts(), builders.pod(), view(NODE)) == {"n1": None}

@@ -47,7 +47,7 @@ def test_a_node_that_has_none_of_a_resource_is_scored_by_the_others() -> None:
     assert scores(LeastAllocated(EQUAL), builders.pod(requests={"cpu": "1"}), view(node)) == {"n1": 75}
 
 
-def test_a_score_is_worked_out_anew_when_the_node_changes() -> None:
+def test_a_score_is_computed_again_when_the_node_changes() -> None:
     plugin, pod = LeastAllocated(EQUAL), builders.pod("new", requests={"cpu": "2", "memory": "4Gi"})
     cluster = view(NODE)
     assert scores(plugin, pod, cluster) == {"n1": 50}

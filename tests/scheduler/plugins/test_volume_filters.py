@@ -53,7 +53,7 @@ def held(**more: object) -> model.Volume:
             Reason.DRIVER_NOT_ON_NODE,
             id="driver-is-missing",
         ),
-        pytest.param(VolumeRestrictions(), [BOUND, held()], None, None, id="shared-by-nobody"),
+        pytest.param(VolumeRestrictions(), [BOUND, held()], None, None, id="not-shared"),
     ],
 )
 def test_a_filter(plugin: Filter, records: list[model.Record], on_a: Reason | None, on_b: Reason | None) -> None:

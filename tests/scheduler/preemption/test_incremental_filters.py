@@ -1,4 +1,4 @@
-"""Counting on says of a node what the filters say when they are prepared anew without, or with, some pods."""
+"""Incremental filters return for a node what filters return that are prepared again with or without some pods."""
 
 from collections.abc import Sequence
 from operator import add, sub

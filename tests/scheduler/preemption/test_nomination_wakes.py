@@ -1,4 +1,4 @@
-"""Nominations, bindings and evictions shown by two watches in any order: nobody sleeps through what would help.
+"""Nominations, bindings and evictions shown by two watches in any order: each pod is woken by what may help it.
 
 The server is a table of pods. Each of its changes is an event on the watch of waiting pods, on that of assigned pods,
 or on both, and each watch delivers its own events in their order, whenever the story says so.
@@ -213,7 +213,7 @@ STEPS = (
 @settings(max_examples=150, deadline=None)
 @given(steps=st.lists(st.tuples(st.sampled_from(STEPS), st.integers(0, 23)), max_size=60))
 @example(steps=STALE_NOMINATION)
-def test_in_whatever_order_the_watches_tell_nobody_is_left_asleep(steps: Sequence[tuple[str, int]]) -> None:
+def test_in_whatever_order_the_watches_report_no_pod_is_left_asleep(steps: Sequence[tuple[str, int]]) -> None:
     asyncio.run(_play(steps))
 
 

@@ -57,7 +57,7 @@ def test_the_nominated_node_is_tried_by_itself() -> None:
     assert on_nominated(waiting, "unknown", cluster, PROFILE) is None
 
 
-def test_nobody_counts_on_the_neighbourhood_of_a_pod_that_is_not_there_yet() -> None:
+def test_the_neighbourhood_of_a_pod_that_is_not_there_yet_does_not_count() -> None:
     near = Constraints(affinity=(PodTerm(builders.HOSTNAME, LabelSelector((("app", "web"),))),))
     follower = builders.pod("follower", constraints=near)
     leader = builders.pod("leader", labels={"app": "web"}, priority=5)

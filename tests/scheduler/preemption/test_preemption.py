@@ -95,7 +95,7 @@ NOMINATED = builders.pod("new", priority=10, requests={"cpu": "4"}, nominated_no
         pytest.param(NOMINATED, [evicted()], None, id="victims-on-their-way-out"),
         pytest.param(NOMINATED, [evicted(by=False)], "n2", id="who-leaves-for-another-reason-may-take-long"),
         pytest.param(NOMINATED, [evicted(11)], "n2", id="who-is-better-was-no-victim"),
-        pytest.param(NOMINATED, on("n1", (1, "4", 1)), "n2", id="somebody-else-took-the-room"),
+        pytest.param(NOMINATED, on("n1", (1, "4", 1)), "n2", id="another-pod-took-the-room"),
         pytest.param(NEW, [evicted()], "n2", id="another-pod-had-it-evicted"),
     ],
 )
@@ -120,7 +120,7 @@ def test_waits_for_evictions_that_no_watch_has_shown_yet() -> None:
     assert preempt(NEW, cluster, nominated={first.node: [NEW]}, going=going) == NoPreemption(WAITING, waits=True)
 
 
-def test_a_pod_whose_claim_is_missing_evicts_nobody() -> None:
+def test_a_pod_whose_claim_is_missing_evicts_no_pod() -> None:
     needy = builders.pod("new", priority=10, claims=["data"])
     assert chosen(needy, FIRST, *on("n1", (1, "4", 1))) == (f"preemption: 0/1 nodes are available: 1 {NOT_HELPFUL}.")
 
@@ -139,7 +139,7 @@ def test_tells_of_every_node_why_it_is_no_candidate() -> None:
 
 
 class Picky(Filter):
-    """Refuses one node, whoever runs there, and says nothing of itself."""
+    """Rejects one node whatever runs there, and declares nothing about preemption."""
 
     name = "Picky"
 
@@ -180,7 +180,7 @@ class Companion(Filter):
         return NodeRule(lambda state: None if (state.name in places) == self._near else _STRANGE)
 
 
-def test_nobody_is_evicted_for_nothing_by_a_filter_that_says_nothing_of_preemption() -> None:
+def test_no_pod_is_evicted_for_nothing_by_a_filter_that_says_nothing_of_preemption() -> None:
     """It allows the node only as long as the victim is there."""
     profile = replace(PROFILE, filters=(*PROFILE.filters, Companion(near=True)))
     web = builders.pod("web", node="n1", priority=1, requests={"cpu": "4"}, labels={"app": "web"})
@@ -198,7 +198,7 @@ def test_pods_are_evicted_for_a_filter_that_says_nothing_of_preemption() -> None
     assert [victim.name for victim in result.victims] == ["web"]
 
 
-def test_a_filter_that_the_profile_leaves_out_is_not_asked_about_nominated_pods() -> None:
+def test_a_filter_that_the_profile_leaves_out_is_not_called_for_nominated_pods() -> None:
     profile = replace(PROFILE, filters=tuple(plugin for plugin in PROFILE.filters if plugin.name != "InterPodAffinity"))
     web = LabelSelector((("app", "web"),))
     apart = Constraints(anti_affinity=(PodTerm(builders.HOSTNAME, web),))

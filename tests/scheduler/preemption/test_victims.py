@@ -1,4 +1,4 @@
-"""Whom a node has to lose for a pod to fit."""
+"""Which pods have to leave a node for a pod to fit."""
 
 from datetime import timedelta
 

@@ -72,7 +72,7 @@ async def test_nor_is_it_evicted_when_that_binding_failed() -> None:
     assert desk.binder.nodes == {"high": "n1"}
 
 
-async def test_where_it_cannot_be_learned_whether_the_victim_has_a_node_nobody_is_evicted() -> None:
+async def test_where_it_is_unknown_whether_the_victim_has_a_node_no_pod_is_evicted() -> None:
     desk = desk_with_volume()
     desk.server.failures = [Unavailable("GET", "/", 0, "Timeout", "no answer")]
     desk.add(LOW)

@@ -182,7 +182,7 @@ USELESS: dict[str, Case] = {
     ),
     "another port is free": ("NodePorts", PORTED, held(HostPort(81)), None),
     "the port of another protocol is free": ("NodePorts", PORTED, held(HostPort(80, "UDP")), None),
-    "a pod nobody counts comes": ("PodTopologySpread", SPREAD, None, there()),
+    "a pod that does not count comes": ("PodTopologySpread", SPREAD, None, there()),
     "a counted pod of another namespace comes": (
         "PodTopologySpread",
         SPREAD,
@@ -263,7 +263,7 @@ def test_a_driver_that_attaches_less_helps_those_it_attaches_for() -> None:
     assert not may_help(STORED, limits, ClusterEvent(gone, None, frozenset({"other.csi.example"})), SEEN)
 
 
-def test_a_local_volume_that_goes_to_somebody_leaves_the_choice_to_one_that_is_not() -> None:
+def test_a_local_volume_that_is_taken_leaves_the_choice_to_one_that_is_not_local() -> None:
     local = builders.volume(node="n1", source="local")
     for new in (None, builders.volume(node="n1", source="local", claim="other/data", phase="Bound")):
         assert may_help(STORED, hints_of("LocalStorage"), ClusterEvent(local, new), SEEN)

@@ -95,7 +95,7 @@ BOUND = builders.volume(claim="default/data", phase="Bound")
         pytest.param(None, PLAIN, id="a namespace with the label that each has"),
     ],
 )
-def test_what_cannot_help_anybody_is_not_told(before: Record | None, after: Record | None) -> None:
+def test_what_cannot_help_any_pod_is_not_published(before: Record | None, after: Record | None) -> None:
     assert changes_shown({"it": before}, {"it": after}) == []
 
 
@@ -119,7 +119,7 @@ def test_what_cannot_help_anybody_is_not_told(before: Record | None, after: Reco
         pytest.param(PLAIN, replace(PLAIN, labels=(("team", "web"),)), id="the labels of a namespace"),
     ],
 )
-def test_what_may_help_somebody_is_told(before: Record, after: Record | None) -> None:
+def test_what_may_help_a_pod_is_published(before: Record, after: Record | None) -> None:
     assert changes_shown({"it": before}, {"it": after}) == [(before, after)]
 
 
@@ -127,7 +127,7 @@ def test_a_pod_that_ends_leaves_its_node() -> None:
     assert changes_shown({"it": POD}, {"it": replace(POD, phase="Succeeded")}) == [(POD, None)]
 
 
-def test_a_pod_made_anew_on_another_node_is_one_that_left_and_one_that_came() -> None:
+def test_a_pod_recreated_on_another_node_is_one_that_left_and_one_that_came() -> None:
     anew = builders.pod("p", node="n2", uid="anew")
     assert changes_shown({"it": POD}, {"it": anew}) == [(POD, None), (None, anew)]
 

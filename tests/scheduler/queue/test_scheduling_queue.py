@@ -83,7 +83,7 @@ def test_who_is_woken_at_once_still_backs_off_while_others_wait() -> None:
     assert names(waiting.pop(1.0, 5)) == ["web"]
 
 
-def test_with_nobody_else_to_try_the_backoff_of_a_woken_pod_is_cut_short() -> None:
+def test_without_another_pod_to_try_the_backoff_of_a_woken_pod_is_cut_short() -> None:
     waiting = queue(builders.pod("web"))
     waiting.failed(popped(waiting), RESOURCES, 0.0)
     waiting.change(NEW_NODE, 0.1)
@@ -142,7 +142,7 @@ def test_a_gated_pod_enters_when_its_gates_are_gone() -> None:
     assert popped(waiting, 5.0).since == 0.0
 
 
-def test_an_invalid_pod_is_told_once_and_again_when_it_changes() -> None:
+def test_an_invalid_pod_is_reported_once_and_again_when_it_changes() -> None:
     waiting = SchedulingQueue(PrioritySort().key)
     wrong = [Toleration("gpu", "Likes")]
     rejection = waiting.upsert(builders.pod("web", tolerations=wrong), 0.0)
@@ -158,7 +158,7 @@ def test_an_invalid_pod_is_told_once_and_again_when_it_changes() -> None:
     assert names(waiting.pop(2.0, 1)) == ["web"]
 
 
-def test_a_change_of_status_wakes_nobody_and_one_of_the_spec_does() -> None:
+def test_a_change_of_status_wakes_no_pod_and_one_of_the_spec_does() -> None:
     waiting = queue(builders.pod("web"))
     waiting.failed(popped(waiting), TAINTS, 0.0)
     status = {"resource_version": 2, "phase": "Pending", "nominated_node": "n1", "evicted": True}
@@ -199,7 +199,7 @@ def test_a_pod_that_was_missing_for_a_moment_goes_on_waiting() -> None:
     assert where(waiting) == {"unschedulable": 1}
 
 
-def test_a_pod_made_anew_is_a_fresh_one_once_the_old_attempt_has_ended() -> None:
+def test_a_recreated_pod_is_new_once_the_old_attempt_has_ended() -> None:
     waiting = queue(builders.pod("web"))
     attempt = popped(waiting)
     waiting.upsert(builders.pod("web", uid="anew"), 3.0)

@@ -58,12 +58,12 @@ def test_a_change_of_one_claim_or_volume_concerns_its_pods_only() -> None:
     assert helped(filed, None, builders.volume("pv-3")) == ["a", "b"]
 
 
-def test_who_was_refused_by_nobody_known_is_helped_by_anything() -> None:
+def test_a_pod_rejected_by_an_unknown_plugin_is_woken_by_anything() -> None:
     filed = refused((builders.pod("a"), frozenset(), None), (builders.pod("b"), frozenset({ANYTHING_HELPS}), None))
     assert helped(filed, None, builders.storage_class()) == ["a", "b"]
 
 
-def test_labels_are_asked_one_by_one_where_they_matter() -> None:
+def test_labels_are_compared_one_by_one_where_they_matter() -> None:
     affinity = hints_of("InterPodAffinity")
     filed = refused(
         (builders.pod("a", labels={"alone": "yes"}), affinity, None),

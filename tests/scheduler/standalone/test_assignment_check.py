@@ -30,18 +30,18 @@ async def test_a_watch_that_is_half_open_does_not_make_a_node_look_empty() -> No
         assert desk.binder.nodes == {"first": "n1"}
         await desk.clock.advance(SILENCE_SECONDS + LATE)
         assert desk.binder.order == ["first"]
-        # What was read stands where the watch would have put it, and nobody asks again.
+        # The response is stored as an event of the watch would be, so the pod is not read again.
         assert desk.store.pods.items["default/first"].node_name == "n1"
         assert dict(desk.cluster.assumed()) == {}
         assert desk.server.reads == {"first": 1}
 
 
-@pytest.mark.parametrize("end", ["gone", "made anew", "ended"])
+@pytest.mark.parametrize("end", ["gone", "recreated", "ended"])
 async def test_a_pod_that_is_gone_leaves_its_node_and_is_not_tried_again(end: str) -> None:
     desk = unshown()
     async with desk.running():
         document = desk.server.pods.pop("default/first")
-        if end == "made anew":
+        if end == "recreated":
             desk.server.pods["default/first"] = pod_object("first", [])
             desk.server.pods["default/first"]["metadata"] |= {"uid": "another", "resourceVersion": "9"}
         if end == "ended":

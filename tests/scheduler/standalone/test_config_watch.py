@@ -86,7 +86,7 @@ async def test_a_new_version_of_a_config_map_is_taken_over(mounted: Path) -> Non
         pytest.param(weighing("7") + "  filters: [Nope]\n", "profiles[0].filters", id="half-of-it-is-good"),
     ],
 )
-async def test_a_bad_version_is_refused_as_a_whole_and_told_once(mounted: Path, bad: str, place: str) -> None:
+async def test_a_bad_version_is_refused_as_a_whole_and_reported_once(mounted: Path, bad: str, place: str) -> None:
     recorded = RecordedReloads()
     watched = watching(mounted, recorded)
     swing(mounted.parent, bad)
@@ -121,7 +121,7 @@ async def test_bytes_that_are_no_text(mounted: Path) -> None:
     assert recorded.changes == [(ReloadOutcome.REFUSED, "expected UTF-8, found an invalid byte at 0")]
 
 
-async def test_a_bad_one_from_elsewhere_is_told_to_whoever_sent_it_alone(mounted: Path) -> None:
+async def test_a_bad_configuration_is_reported_only_to_its_sender(mounted: Path) -> None:
     recorded = RecordedReloads()
     watched = watching(mounted, recorded)
     with pytest.raises(ConfigurationError):

@@ -104,7 +104,7 @@ def test_evicts_all_and_tells_them_why() -> None:
     assert [draft.regarding.name for draft in sink.drafts] == ["a", "b"]
 
 
-def test_nobody_is_evicted_twice() -> None:
+def test_no_pod_is_evicted_twice() -> None:
     server, clock = Server(), FakeClock()
     evictor = Evictor(KubeApi(server), RecordedEvents(), clock)
     for _ in range(2):

@@ -27,7 +27,7 @@ async def test_a_pod_goes_where_the_scheduler_chooses() -> None:
 
 
 @pytest.mark.parametrize(("chosen", "zone"), [("n1", "a"), ("n2", "b")])
-async def test_a_pod_goes_to_the_node_that_is_asked_for(chosen: str, zone: str) -> None:
+async def test_a_pod_goes_to_the_requested_node(chosen: str, zone: str) -> None:
     async with driven() as (desk, binding):
         desk.add(pod("web"))
         assert await binding.bind(WEB, "uid-default-web", chosen) == Bound(chosen, zone)
@@ -149,7 +149,9 @@ async def test_a_pod_that_is_in_work_is_waited_for() -> None:
     [
         pytest.param(LOST, Refusal.FAILED, id="refused by the server"),
         pytest.param(OSError("cut"), Refusal.FAILED, id="no answer"),
-        pytest.param(Rejection(Reason.ALREADY_ASSIGNED, WEB, "", ""), Refusal.ALREADY_BOUND, id="somebody was faster"),
+        pytest.param(
+            Rejection(Reason.ALREADY_ASSIGNED, WEB, "", ""), Refusal.ALREADY_BOUND, id="another scheduler was faster"
+        ),
         pytest.param(Rejection(Reason.POD_ENDED, WEB, "", ""), Refusal.POD_NOT_FOUND, id="gone meanwhile"),
     ],
 )
@@ -164,14 +166,14 @@ async def test_a_binding_that_fails_is_answered_and_tried_again(
         assert set(desk.binder.nodes) == {"web"}
 
 
-async def test_the_volumes_of_a_pod_are_told() -> None:
+async def test_the_volumes_of_a_pod_are_returned() -> None:
     async with driven() as (desk, binding):
         desk.volumes.ready.set()
         desk.add(with_claim(desk))
         assert await binding.bind(WEB, "", "") == Bound("n2", "b", {"data": "pv-1"})
 
 
-async def test_a_claim_whose_volume_is_made_is_told() -> None:
+async def test_a_claim_whose_volume_is_provisioned_is_reported() -> None:
     async with driven() as (desk, binding):
         desk.store.classes.upsert(storage_class(provisioner="disk.csi.example"))
         desk.store.claims.upsert(claim())
@@ -207,7 +209,7 @@ async def test_without_a_term_nothing_is_done() -> None:
     assert refusal(await binding.unbind(WEB, "")) is Refusal.NOT_READY
 
 
-async def test_a_term_that_ends_leaves_nobody_waiting() -> None:
+async def test_a_term_that_ends_leaves_no_caller_waiting() -> None:
     async with driven() as (desk, binding):
         desk.binder.answers.append(LeadershipLost("it is over"))
         desk.add(pod("web"))

@@ -208,7 +208,7 @@ def test_who_has_to_be_near_another_pod_does_not_go_where_that_one_is_only_expec
     assert world.place(follower) is None
 
 
-async def test_budgets_are_grouped_anew_only_when_one_changes() -> None:
+async def test_budgets_are_grouped_again_only_when_one_changes() -> None:
     world, pod = World(builders.node("n1")), builders.pod("web")
     for changes in (False, False, True):
         if changes:

@@ -27,7 +27,7 @@ REFUSED = Rejection(Reason.KEPT_CHANGING, "default/web", "this", "that")
 LOST_ANSWER = Unavailable("POST", "/", 0, "Timeout", "no answer")
 
 
-async def test_a_pod_is_assigned_and_told_of() -> None:
+async def test_a_pod_is_assigned_and_reported() -> None:
     desk = Desk(NODE)
     async with desk.running():
         desk.add(pod("web"))
@@ -88,7 +88,7 @@ async def test_who_fits_nowhere_waits_for_what_may_help() -> None:
     assert desk.binder.nodes == {"large": "n2"}
 
 
-async def test_each_refusal_is_told_as_an_event_and_the_same_is_written_once_as_the_condition() -> None:
+async def test_each_refusal_is_an_event_and_the_same_is_written_once_as_the_condition() -> None:
     desk = Desk(NODE)
     desk.add(pod("large", "20"))
     async with desk.running():
@@ -152,7 +152,7 @@ async def test_volumes_that_cannot_be_had_are_rolled_back() -> None:
 
 
 @pytest.mark.parametrize("reason", [Reason.POD_ENDED, Reason.ALREADY_ASSIGNED], ids=str)
-async def test_somebody_who_was_faster_is_nothing_to_tell_people(reason: Reason) -> None:
+async def test_a_faster_scheduler_is_not_reported_to_users(reason: Reason) -> None:
     desk = Desk(NODE)
     desk.binder.answers = [Rejection(reason, "default/web", "a pod", "none")]
     async with desk.running():
@@ -184,7 +184,7 @@ async def test_one_pod_that_cannot_be_handled_holds_up_no_other() -> None:
     assert desk.metrics.failures[Reason.SCHEDULER_ERROR] == 1
 
 
-async def test_an_invalid_pod_is_told_and_not_tried() -> None:
+async def test_an_invalid_pod_is_reported_and_not_tried() -> None:
     desk = Desk(NODE)
     async with desk.running():
         desk.add(pod("odd", tolerations=[Toleration("a", "Perhaps")]))
@@ -194,7 +194,7 @@ async def test_an_invalid_pod_is_told_and_not_tried() -> None:
     assert "spec.tolerations[0].operator" in desk.notes("FailedScheduling")[0]
 
 
-async def test_a_pod_that_is_not_understood_is_told_and_not_tried() -> None:
+async def test_a_malformed_pod_is_reported_and_not_tried() -> None:
     desk = Desk(NODE)
     async with desk.running():
         desk.add(pod("gpu", constraints=Constraints(unsupported=("spec.resourceClaims",))))

@@ -48,7 +48,7 @@ async def test_a_node_that_was_being_cleared_for_another() -> None:
     assert desk.binder.nodes == {"small": "n1"}
 
 
-async def test_a_reservation_that_ends_without_anybody_writing_it() -> None:
+async def test_a_reservation_that_expires_without_a_write() -> None:
     desk = Desk(NODE)
     ends = desk.clock.now() + timedelta(seconds=40)
     kept = VolumeReservation("default/other", "uid-other", desk.clock.now(), ends, Holder("me", 1))

@@ -35,7 +35,9 @@ def mounted(name: str, *, pod: str, node: str = "") -> list[Record]:
             id="used-and-attached-counts-once",
         ),
         pytest.param(1, [made.attachment("pv-gone", "node-1")], True, id="attachment-of-nothing"),
-        pytest.param(1, [made.volume("pv-old"), made.attachment("pv-old", "node-1", attacher="")], True, id="nobodys"),
+        pytest.param(
+            1, [made.volume("pv-old"), made.attachment("pv-old", "node-1", attacher="")], True, id="without-attacher"
+        ),
         pytest.param(
             1,
             [

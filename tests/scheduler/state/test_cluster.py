@@ -91,9 +91,9 @@ def test_news_of_a_pod_are_shown_and_leave_what_the_node_has_left_as_it_is() -> 
         {"claims": ["data"]},
         {"phase": "Failed"},
     ],
-    ids=["resized", "labelled", "deleted", "made anew", "with claims", "ended"],
+    ids=["resized", "labelled", "deleted", "recreated", "with claims", "ended"],
 )
-def test_a_pod_that_counts_otherwise_is_counted_anew(changed: dict[str, Any]) -> None:
+def test_a_pod_that_counts_otherwise_is_counted_again(changed: dict[str, Any]) -> None:
     before, after = on_node(), on_node(resource_version=2, **changed)
     cluster = view(builders.node("n0"), before)
     moved = cluster.with_moves([((before, "n0"), (after, "n0"))])

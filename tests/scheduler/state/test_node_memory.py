@@ -21,14 +21,14 @@ def test_an_answer_holds_until_the_node_changes() -> None:
     assert names == ["n0", "n1", "n1"]
 
 
-def test_questions_are_told_apart_and_not_kept_for_ever() -> None:
+def test_keys_are_distinguished_and_not_kept_for_ever() -> None:
     memory: NodeMemory[int] = NodeMemory()
     nodes = view(builders.node("n0")).nodes
     for question in range(MOST_QUESTIONS + 2):
         assert memory.answers(question, nodes, lambda _, answer=question: answer) == [question]  # type: ignore[misc]
 
 
-def test_a_question_is_remembered_while_others_come_as_long_as_it_is_asked() -> None:
+def test_an_answer_stays_cached_as_long_as_it_is_used() -> None:
     memory: NodeMemory[int] = NodeMemory()
     nodes = view(builders.node("n0")).nodes
     for number in range(2 * MOST_QUESTIONS):

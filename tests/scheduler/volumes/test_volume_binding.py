@@ -87,7 +87,7 @@ def test_a_missing_volume_of_an_ephemeral_claim_is_found_out_node_by_node() -> N
     assert result == PodClaims(orphaned=(claim,))
 
 
-def test_claims_are_told_apart_by_whether_their_bind_is_complete() -> None:
+def test_claims_are_distinguished_by_whether_their_bind_is_complete() -> None:
     bound, delayed = made.claim("a", volume_name="pv-1", annotations=BOUND), made.claim("b")
     volume = made.volume(claim="default/a", phase="Bound")
     result = whole(made.pod(claims=["a", "b", "b"]), bound, delayed, volume)
@@ -168,7 +168,7 @@ def test_only_the_node_selected_before_is_left() -> None:
     assert [rejection.reason for rejection in elsewhere.rejections] == [Reason.PROVISIONING_ELSEWHERE]
 
 
-def test_both_reasons_against_a_node_are_told() -> None:
+def test_both_reasons_against_a_node_are_reported() -> None:
     bound = made.claim("a", volume_name="pv-1", annotations=BOUND)
     records = bound, made.claim("b"), made.volume("pv-1", zone="z", claim="default/a", phase="Bound")
     choice = on(made.node(zone="a"), ["a", "b"], *records)

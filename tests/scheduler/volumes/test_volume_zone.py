@@ -18,7 +18,7 @@ def test_a_node_must_be_in_a_zone_the_volume_names(zone: str | None, node_zone: 
     assert refused is None or refused.reason is Reason.VOLUME_ZONE_MISMATCH
 
 
-def test_ephemeral_and_unlabelled_volumes_are_not_asked() -> None:
+def test_ephemeral_and_unlabelled_volumes_are_skipped() -> None:
     labels = {made.ZONE: "a"}
     pod = made.pod(claims=["a", "plain", "absent", PodClaim("web-x", ephemeral=True)])
     snapshot = snapshot_of(

@@ -64,7 +64,7 @@ def test_names_are_repeated_and_each_gets_the_default_profile() -> None:
         pytest.param(
             ["--name", "a", "--control-bind-address", "0.0.0.0:10270"],
             '--control-bind-address: the control port cannot listen on "0.0.0.0:10270"',
-            id="a control port for everybody",
+            id="a control port on all addresses",
         ),
         pytest.param(
             ["--name", "a", "--lease-name", "Mine"], "--lease-name: Lease name must be lower-case", id="lease"

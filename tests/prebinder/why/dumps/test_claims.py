@@ -71,7 +71,7 @@ DUMPS = {
     "a volume for the claim is too small": Dump(
         "StaticOnlyNoMatch", [claim(), storage_class(mode="Immediate"), volume(size="1Gi", **OURS), *NODES], "TooSmall"
     ),
-    "a volume for the claim fits, and nobody binds it": Dump(
+    "a volume for the claim fits, and it is not bound": Dump(
         "PreboundIncomplete", [claim(), storage_class(mode="Immediate"), volume(**OURS), *NODES], "in its claimRef"
     ),
     "a cluster has no CSIDriver at all": Dump(

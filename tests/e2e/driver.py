@@ -38,7 +38,7 @@ async def install_driver(cluster: DevCluster) -> Driver:
 
 @asynccontextmanager
 async def installed_as(cluster: DevCluster, name: str, attached: bool) -> AsyncIterator[Driver]:
-    """Install it once more under another name; with `attached` its volumes have to be attached, and no attacher runs."""
+    """Install it once more under another name; with `attached` its volumes have to be attached, without an attacher."""
     namespace = name.replace(".", "-")
     text = _MANIFEST.read_text(encoding="utf-8").replace(NAME, name).replace(NAMESPACE, namespace)
     text = text.replace("attachRequired: false", f"attachRequired: {str(attached).lower()}")

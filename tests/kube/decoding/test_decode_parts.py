@@ -12,8 +12,8 @@ from tests.test_architecture import ROOT
 
 class Part(msgspec.Struct):
     number: int = 0
-    names: list[str] = []  # noqa: RUF012 - msgspec copies it
-    labels: dict[str, str] = {}  # noqa: RUF012
+    names: list[str] = []
+    labels: dict[str, str] = {}
     small: Annotated[int, msgspec.Meta(le=5)] = 0
     inner: "Part | None" = None
 

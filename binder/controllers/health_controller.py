@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
-from binder.health.care import Care, CareSettings, care_for
+from binder.health.health_update import HealthUpdate, HealthUpdateSettings, health_update_for
 from binder.health.node_storage import NodeStorage, conditions_on
 from binder.health.quarantine import Pools, Step
 from binder.health.reported_health import reported_by_others
@@ -76,7 +76,7 @@ class HealthController:
     clock: Clock
     announcer: HealthAnnouncer
     metrics: ReservationMetrics
-    settings: CareSettings
+    settings: HealthUpdateSettings
     held_back: dict[str, str] = field(default_factory=dict)
     """Volume -> class, for those kept out of quarantine by the cap only."""
     _node_storage: NodeStorage = field(init=False, default_factory=NodeStorage)
@@ -121,53 +121,53 @@ class HealthController:
         if name.startswith(_ALL_OF):
             await self._look_at_all_of(name.removeprefix(_ALL_OF))
             return None
-        care = self._care(name)
-        if care is None:
+        update = self._update(name)
+        if update is None:
             return None
-        if care.finding is not None and care.finding.unhealthy:
-            if not await self._give_up_reservation(care.volume, care.finding):
+        if update.finding is not None and update.finding.unhealthy:
+            if not await self._give_up_reservation(update.volume, update.finding):
                 raise TryAgain
-            care = self._care(name)
-        if care is not None and care.needed:
+            update = self._update(name)
+        if update is not None and update.needed:
             await self.clock.sleep(self._bucket.take())
             # Time has passed: what is needed now may be different.
-            care = self._care(name)
-            if care is not None and care.needed:
-                await self._carry_out(care)
+            update = self._update(name)
+            if update is not None and update.needed:
+                await self._carry_out(update)
         return HELD_BACK_SECONDS if name in self.held_back else None
 
-    def _care(self, name: str) -> Care | None:
+    def _update(self, name: str) -> HealthUpdate | None:
         """Return what the volume needs and is allowed; None if there is no such volume."""
         self.held_back.pop(name, None)
         volume = self.store.snapshot().volumes.get(name)
         if volume is None or (self.settings.only_probed and volume.driver not in self.settings.drivers):
             return None
-        care = self._needs(volume)
-        if care.step is Step.TAKE and not self._pools.has_room(class_of(volume), self.settings.max_share):
+        update = self._needs(volume)
+        if update.step is Step.TAKE and not self._pools.has_room(class_of(volume), self.settings.max_share):
             self.held_back[name] = class_of(volume)
-            return care.without_quarantine()
-        return care
+            return update.without_quarantine()
+        return update
 
-    async def _carry_out(self, care: Care) -> None:
+    async def _carry_out(self, update: HealthUpdate) -> None:
         """Write and report. Raises TryAgain if the volume changed, and KubeError if the API server rejects the
         write.
         """
         try:
-            await self.client.patch_volume(care.volume, care.patch(self.clock.now(), self.settings))
+            await self.client.patch_volume(update.volume, update.patch(self.clock.now(), self.settings))
         except FASTER:
             self.metrics.conflicted(VOLUMES.plural, ConflictKind.RESOURCE_VERSION)
-            await self.client.volume(care.volume.name)
+            await self.client.volume(update.volume.name)
             raise TryAgain from None
         except TerminalError as error:
-            self.announcer.write_rejected(care.volume, error.message)
+            self.announcer.write_rejected(update.volume, error.message)
             raise
-        logger.info("Updated volume health", extra=_facts(care))
-        if care.news is not None:
-            self.announcer.changed(care.volume, care.news, self.store.snapshot())
-        if care.step is Step.TAKE and care.own is not None:
-            self.announcer.quarantined(care.volume, care.own)
-        if care.step is Step.RELEASE:
-            self.announcer.released(care.volume)
+        logger.info("Updated volume health", extra=_facts(update))
+        if update.news is not None:
+            self.announcer.changed(update.volume, update.news, self.store.snapshot())
+        if update.step is Step.TAKE and update.own is not None:
+            self.announcer.quarantined(update.volume, update.own)
+        if update.step is Step.RELEASE:
+            self.announcer.released(update.volume)
 
     async def _give_up_reservation(self, volume: Volume, finding: Finding) -> bool:
         """End a reservation that has had no effect: the pod's next plan probes the driver and skips the volume."""
@@ -196,11 +196,11 @@ class HealthController:
             if number % STEP == 0:
                 await asyncio.sleep(0)
 
-    def _needs(self, volume: Volume) -> Care:
+    def _needs(self, volume: Volume) -> HealthUpdate:
         now = self.clock.now()
         record = self.known.state(volume.driver, volume.handle) if volume.driver else None
         others = reported_by_others(volume, self.store.snapshot(), self._node_storage, now)
-        return care_for(volume, record, others, self.settings, now)
+        return health_update_for(volume, record, others, self.settings, now)
 
     def _volume_changed(self, old: Volume | None, new: Volume | None) -> None:
         self._pools.changed(old, new)
@@ -219,9 +219,9 @@ class HealthController:
     def _file_if_needed(self, volume: Volume) -> None:
         if self.settings.only_probed and volume.driver not in self.settings.drivers:
             return
-        care = self._needs(volume)
+        update = self._needs(volume)
         reserved = bool(self.settings.annotations.keys_on_volume(volume))
-        if care.needed or (reserved and care.finding is not None and care.finding.unhealthy):
+        if update.needed or (reserved and update.finding is not None and update.finding.unhealthy):
             self.queue.add(volume.name)
 
     def _file(self, volume: Volume, *, present: bool) -> None:
@@ -234,7 +234,7 @@ class HealthController:
             names.pop(volume.handle, None)
 
 
-def _facts(care: Care) -> dict[str, object]:
-    state = str(care.finding.state) if care.finding is not None else ""
-    step = str(care.step or "unchanged")
-    return {"pv": care.volume.name, "health": state, "published": care.news is not None, "quarantine": step}
+def _facts(update: HealthUpdate) -> dict[str, object]:
+    state = str(update.finding.state) if update.finding is not None else ""
+    step = str(update.step or "unchanged")
+    return {"pv": update.volume.name, "health": state, "published": update.news is not None, "quarantine": step}

@@ -30,7 +30,7 @@ from binder.planning.commitment import decisive
 from binder.planning.plan import holds_of, plan
 from binder.planning.pod_demand import demand_of
 from binder.rebalance.integer_program import Solve
-from binder.writers.last_look import HealthGate
+from binder.writers.preconditions import HealthGate
 from kube.clock import Clock
 from kube.objects.model import Claim, Pod, Volume
 from kube.store.store import Store

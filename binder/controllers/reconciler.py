@@ -22,7 +22,7 @@ from binder.planning.commitment import scheduler_may_serve
 from binder.reporting.announce import Announcer
 from binder.reporting.observe import BindMetrics
 from binder.writers.actor import Actor
-from binder.writers.last_look import HealthGate
+from binder.writers.preconditions import HealthGate
 from binder.writers.scheduling_gate import KnownClaim, SchedulingGate
 from kube.backoff import backoff
 from kube.clock import Clock

@@ -2,7 +2,7 @@
 
 Which pods can be served together, and in which topologies, is an integer program (binder.rebalance.formulation): who
 was placed stays placed, only where, and with what, changes, and as many of the others as possible join them, more
-urgent ones first. Its solution is dealt out pod by pod, by the rules by which single pods are placed. What was there
+urgent ones first. Its solution is placed pod by pod, by the rules for single pods. What was there
 before is kept unless more pods are placed that way and none is lost.
 """
 
@@ -12,10 +12,10 @@ from typing import Final
 from binder.assignment.placing import PlacedPod, Placing
 from binder.model.demand import Demand
 from binder.rebalance.competition import Competition, competing, competition_of
-from binder.rebalance.dealing import deal
 from binder.rebalance.formulation import Place, formulate
 from binder.rebalance.integer_program import Solve
 from binder.rebalance.search import most_served
+from binder.rebalance.solution_placing import place_solution
 
 _SECONDS: Final = (4.0, 1.0, 1.0)
 """For the search, which the other pods of the pass wait for; and for further ones, because pods found no single node
@@ -40,7 +40,7 @@ def _replaced(placing: Placing, competition: Competition, lifted: Sequence[Place
         counts = most_served(formulation, competition.shapes, solve, seconds)
         if sum(counts.values()) <= len(lifted):
             return False
-        crowded = deal(placing, competition, counts)
+        crowded = place_solution(placing, competition, counts)
         placed = {demand.pod.key for shape in competition.shapes for demand in shape.demands} & placing.placed.keys()
         if len(placed) > len(lifted) and all(each.demand.pod.key in placed for each in lifted):
             return True

@@ -12,9 +12,9 @@ from heapq import nsmallest
 from typing import Final, TypeVar
 
 from binder.rebalance.competition import PodShape
-from binder.rebalance.dealing import Counts
 from binder.rebalance.formulation import Formulation
 from binder.rebalance.integer_program import Row, Solve
+from binder.rebalance.solution_placing import Counts
 
 _FIRST_SECONDS: Final = 0.25
 _WINDOW_SECONDS: Final = 0.25

@@ -17,8 +17,15 @@ from binder.reservation.release import doubles, former_reservations, names, refe
 from binder.reservation.writes import Patch, commit_volume, reserve_claim, reserve_volume
 from binder.writers.complete import Completer
 from binder.writers.keyed_locks import KeyedLocks
-from binder.writers.last_look import ActSettings, EndedAttempt, LastLook, LostPlacement, same_offer, what_happened
 from binder.writers.object_client import FASTER, TRIES, ObjectClient
+from binder.writers.preconditions import (
+    ActSettings,
+    EndedAttempt,
+    LostPlacement,
+    Preconditions,
+    same_offer,
+    what_happened,
+)
 from binder.writers.rollback import Held, Rollback
 from kube.clock import Now
 from kube.errors import KubeError
@@ -31,7 +38,7 @@ class Applier:
     """Writes reservations for one holder of the Lease."""
 
     client: ObjectClient
-    last_look: LastLook
+    preconditions: Preconditions
     rollback: Rollback
     clock: Now
     metrics: ReservationMetrics
@@ -72,7 +79,7 @@ class Applier:
         """Write one volume's side and confirm it; if a watch shows it as held already, it is read."""
         claim, volume, read = placement.claim, placement.volume, False
         for _ in range(TRIES):
-            self.last_look.require_healthy(placement, volume)
+            self.preconditions.require_healthy(placement, volume)
             if self._is_held(volume, claim, mode, now):
                 if read:
                     return volume
@@ -103,7 +110,7 @@ class Applier:
 
     async def _same_offer(self, placement: Placement, before: Volume, now: datetime) -> Volume:
         """Read a volume that changed meanwhile; return it if it is still the one that was chosen."""
-        fresh = (await self.last_look.reread(placement, before.name)).record
+        fresh = (await self.preconditions.reread(placement, before.name)).record
         if fresh.resource_version == before.resource_version:
             return fresh
         if not same_offer(before, fresh, placement.claim, self.settings.annotations, now):
@@ -165,7 +172,7 @@ class Applier:
 class Actor:
     """Writes. `turns` bound how many pods are written concurrently."""
 
-    last_look: LastLook
+    preconditions: Preconditions
     applier: Applier
     completer: Completer
     rollback: Rollback
@@ -181,9 +188,9 @@ class Actor:
         async with self.turns, self.locks.held(claims):
             try:
                 if isinstance(decision, Finish):
-                    await self.last_look.probe(decision)
+                    await self.preconditions.probe(decision)
                     return await self.completer.finish(decision.placements)
-                return await self._all_or_none(await self.last_look.refreshed(decision))
+                return await self._all_or_none(await self.preconditions.refreshed(decision))
             except EndedAttempt as ending:
                 return ending.outcome
 

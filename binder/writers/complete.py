@@ -4,9 +4,9 @@ After each of the four the state is one that kube-scheduler or the PV controller
 anywhere the PV controller finishes. It runs concurrently and writes the same values: an object that changed meanwhile
 is read again; if it has the wanted content, another writer did that step; otherwise the volume is lost.
 
-The claim is read before its volume is committed (binder.writers.last_look) and checked once more before a phase is set
-to Bound; that very version is the one that then gets the volume's name. A claim that has another volume by then ends
-the attempt, and everything that the attempt wrote is rolled back.
+The claim is read before its volume is committed (binder.writers.preconditions) and checked once more before a phase is
+set to Bound; that very version is the one that then gets the volume's name. A claim that has another volume by then
+ends the attempt, and everything that the attempt wrote is rolled back.
 
 The second check is a read if a scheduler may choose for the claim; a pod reported as unschedulable is retried. While
 all pods of the claim carry a scheduling gate the watch is enough, if it still shows the very version that was read when
@@ -31,8 +31,15 @@ from binder.reporting.observe import ConflictKind, ReservationMetrics
 from binder.reservation.contract import Annotations
 from binder.reservation.release import names
 from binder.reservation.writes import bind_claim, bind_volume, claim_status_bound, volume_phase_bound
-from binder.writers.last_look import EndedAttempt, LastLook, LostPlacement, same_offer, side_by_side, what_happened
 from binder.writers.object_client import FASTER, TRIES, LiveVolume, ObjectClient
+from binder.writers.preconditions import (
+    EndedAttempt,
+    LostPlacement,
+    Preconditions,
+    same_offer,
+    side_by_side,
+    what_happened,
+)
 from binder.writers.rollback import Held
 from kube.clock import Now
 from kube.objects.api_resource import CLAIMS, VOLUMES, Resource
@@ -44,7 +51,7 @@ class Completer:
     """Binds volumes to claims. Nothing of ours remains on the objects: the claimRef with its uid is the reservation."""
 
     client: ObjectClient
-    last_look: LastLook
+    preconditions: Preconditions
     clock: Now
     metrics: ReservationMetrics
     annotations: Annotations
@@ -90,13 +97,13 @@ class Completer:
         claim, live = placement.claim, self._as_known(placement.volume.name)
         for _ in range(TRIES):
             if live is None or live.record.phase == "Bound":
-                live = await self.last_look.reread(placement, placement.volume.name)
+                live = await self.preconditions.reread(placement, placement.volume.name)
             if not is_mine(claim, live.record) or controller_refusal(claim, live.record, delayed=True) is not None:
                 raise self._lost(placement, VOLUMES, f"volume {live.record.name} {what_happened(live.record)}")
             if names(live.record, claim):
                 return live
             try:
-                self.last_look.require_healthy(placement, live.record)
+                self.preconditions.require_healthy(placement, live.record)
                 body = bind_volume(live.record, claim, self.annotations)
                 return await self.client.patch_volume(live.record, body)
             except FASTER:
@@ -113,11 +120,11 @@ class Completer:
         """First write: the volume's claimRef. What another writer wrote there must not be rolled back."""
         claim, volume = placement.claim, placement.volume
         for _ in range(TRIES):
-            self.last_look.require_healthy(placement, volume)
+            self.preconditions.require_healthy(placement, volume)
             try:
                 written = await self.client.patch_volume(volume, bind_volume(volume, claim, self.annotations))
             except FASTER:
-                live = await self.last_look.reread(placement, volume.name)
+                live = await self.preconditions.reread(placement, volume.name)
                 if names(live.record, claim):
                     return live
                 if not same_offer(volume, live.record, claim, self.annotations, now):
@@ -162,7 +169,7 @@ class Completer:
         """Second to fourth write: the volume's phase, the claim, the claim's status."""
         live = await self._mark_bound(placement, live)
         if not placement.claim.volume_name:
-            self.last_look.require_healthy(placement, live.record)
+            self.preconditions.require_healthy(placement, live.record)
         claim = await self._claim_step(
             placement,
             placement.claim,
@@ -181,16 +188,16 @@ class Completer:
     async def _mark_bound(self, placement: Placement, live: LiveVolume) -> LiveVolume:
         known = self.client.snapshot().volumes.get(live.record.name)
         if known is not None and known.resource_version > live.record.resource_version:
-            live = await self.last_look.reread(placement, known.name)
+            live = await self.preconditions.reread(placement, known.name)
         for _ in range(TRIES):
             if self._is_bound(placement, live.record):
                 return live
-            self.last_look.require_healthy(placement, live.record)
+            self.preconditions.require_healthy(placement, live.record)
             try:
                 live = await self.client.patch_volume(live.record, volume_phase_bound(), "status")
             except FASTER:
                 self.metrics.conflicted(VOLUMES.plural, ConflictKind.RESOURCE_VERSION)
-                live = await self.last_look.reread(placement, live.record.name)
+                live = await self.preconditions.reread(placement, live.record.name)
         if self._is_bound(placement, live.record):
             return live
         raise LostPlacement(placement, f"volume {live.record.name} kept changing")

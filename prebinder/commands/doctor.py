@@ -16,6 +16,7 @@ from csi.client.endpoint import Endpoint
 from csi.client.session import DriverSession
 from kube.client.api import KubeApi
 from kube.clock import SystemClock
+from prebinder.command_line.cluster_access import connection
 from prebinder.command_line.command import Command, log_level_option
 from prebinder.command_line.parameters import ENDPOINT, FILE, OneOf
 from prebinder.config.settings import LoggingSettings, LogLevel
@@ -28,7 +29,7 @@ from prebinder.preflight.kube_scheduler_checks import scheduler_file_checks
 from prebinder.preflight.requirements import CONTROLLER, SCHEDULER, Requirements
 from prebinder.preflight.storage_checks import storage_checks
 from prebinder.reports.match_report import console_for
-from prebinder.reports.volume_access import connection, table_of
+from prebinder.reports.tables import table_of
 from prebinder.runtime.logs import configure
 
 EXAMPLES: Final = """

@@ -8,6 +8,7 @@ import cloup
 
 from csi.client.endpoint import Endpoint
 from kube.clock import SystemClock
+from prebinder.command_line.cluster_access import ClusterAccess, access_flags, cluster_api
 from prebinder.command_line.command import Command, log_level_option
 from prebinder.command_line.flags import ENDPOINT_FLAGS, override, settings_flags
 from prebinder.command_line.parameters import OneOf
@@ -15,7 +16,7 @@ from prebinder.config.settings import LoggingSettings, LogLevel, Settings
 from prebinder.errors import ExitCode
 from prebinder.reports.health_watch import Clinic, Printer, watch
 from prebinder.reports.sweep_reports import LatestSweeps
-from prebinder.reports.volume_access import ClusterAccess, access_flags, cluster_api, read_reports, read_volumes
+from prebinder.reports.volume_reader import read_reports, read_volumes
 from prebinder.runtime.logs import configure
 
 EXAMPLES: Final = """

@@ -16,12 +16,14 @@ from binder.writers.object_client import FASTER, patch_as_seen
 from kube.client.api import KubeApi
 from kube.objects.api_resource import VOLUMES
 from kube.objects.model import Volume, value_of
+from prebinder.command_line.cluster_access import ClusterAccess, access_flags, cluster_api
 from prebinder.command_line.command import Command, Verbs
 from prebinder.command_line.parameters import OneOf
 from prebinder.config.settings import LoggingSettings, LogLevel
 from prebinder.errors import CommandError, ExitCode, UsageError
 from prebinder.reports.match_report import console_for, print_unbroken
-from prebinder.reports.volume_access import ClusterAccess, access_flags, cluster_api, read_volumes, table_of
+from prebinder.reports.tables import table_of
+from prebinder.reports.volume_reader import read_volumes
 from prebinder.runtime.logs import configure
 
 EXAMPLES: Final = """

@@ -7,12 +7,12 @@ from typing import Final
 
 import cloup
 
+from prebinder.command_line.cluster_access import ClusterAccess, access_flags, cluster_api
 from prebinder.command_line.command import Command
 from prebinder.command_line.parameters import OneOf
 from prebinder.config.settings import LeaderElectionSettings, LoggingSettings, LogLevel
 from prebinder.errors import CommandError, ExitCode
 from prebinder.preflight.requirements import SCHEDULER
-from prebinder.reports.volume_access import ClusterAccess, access_flags, cluster_api
 from prebinder.runtime.logs import configure
 from prebinder.uninstall.lease_in_use import holders
 from prebinder.uninstall.remover import Remover

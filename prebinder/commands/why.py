@@ -17,12 +17,12 @@ from rich.console import Console
 
 from binder.matching.rejection import Reason
 from kube.objects.model import Claim, LabelSelector, Pod
+from prebinder.command_line.cluster_access import ClusterAccess, access_flags, cluster_connection
 from prebinder.command_line.command import Command
 from prebinder.command_line.parameters import FILE, OneOf, Reading, whole_number
 from prebinder.config.settings import parse_address
 from prebinder.errors import ExitCode, UsageError
 from prebinder.reports.match_answers import report_matches
-from prebinder.reports.volume_access import ClusterAccess, access_flags, cluster_connection
 from prebinder.view.serving import DEFAULT_PORT, Serving
 from prebinder.why.answering import answer_live, report_on
 from prebinder.why.reading.file import facts_from

@@ -15,7 +15,7 @@ from binder.controllers.planner import Aside, Planner, Solving
 from binder.controllers.reconciler import Reconciler
 from binder.controllers.release_controller import ReleaseController, Subject
 from binder.controllers.wakeups import Wakeups
-from binder.health.care import CareSettings
+from binder.health.health_update import HealthUpdateSettings
 from binder.matching.rejection import Reason
 from binder.model.view import PlanSettings
 from binder.reporting.announce import Announcer
@@ -26,8 +26,8 @@ from binder.solver.solver_process import SolverMetrics, SolverProcess
 from binder.writers.actor import Actor, Applier
 from binder.writers.complete import Completer
 from binder.writers.keyed_locks import KeyedLocks
-from binder.writers.last_look import ActSettings, HealthGate, HealthSource, LastLook
 from binder.writers.object_client import ObjectClient
+from binder.writers.preconditions import ActSettings, HealthGate, HealthSource, Preconditions
 from binder.writers.rollback import Rollback
 from binder.writers.scheduling_gate import SchedulingGate
 from csi.health.health import HealthRecord
@@ -148,15 +148,15 @@ def compose(  # noqa: PLR0913 - all that a term needs of its process, by name
     client = ObjectClient(api, store, annotations)
     rollback = Rollback(client, clock, metrics.reservations, annotations)
     gate = HealthGate(source, settings.health.max_age)
-    last_look = LastLook(client, gate, clock, planning)
-    applier = Applier(client, last_look, rollback, clock, metrics.reservations, acting, holder)
-    completer = Completer(client, last_look, clock, metrics.reservations, annotations)
+    preconditions = Preconditions(client, gate, clock, planning)
+    applier = Applier(client, preconditions, rollback, clock, metrics.reservations, acting, holder)
+    completer = Completer(client, preconditions, clock, metrics.reservations, annotations)
     wakeups, announcer = Wakeups(store, pods, clock), Announcer(events, clock)
     reconciler = Reconciler(
         store=store,
         planner=Planner(store, gate, clock, planning, aside=aside, solving=solving),
         gate=gate,
-        actor=Actor(last_look, applier, completer, rollback, locks, turns),
+        actor=Actor(preconditions, applier, completer, rollback, locks, turns),
         scheduling_gate=SchedulingGate(client, annotations, announcer, turns=turns),
         announcer=announcer,
         wakeups=wakeups,
@@ -177,7 +177,7 @@ def compose(  # noqa: PLR0913 - all that a term needs of its process, by name
         clock=clock,
         announcer=HealthAnnouncer(events),
         metrics=metrics.reservations,
-        settings=care_settings(settings, namespace, only_probed=publish_only),
+        settings=health_update_settings(settings, namespace, only_probed=publish_only),
     )
     if publish_only:
         return Term(health_controller, None, None, {"volumes": volumes})
@@ -197,8 +197,8 @@ def plan_settings(settings: Settings) -> PlanSettings:
     )
 
 
-def care_settings(settings: Settings, namespace: str, *, only_probed: bool) -> CareSettings:
-    return CareSettings(
+def health_update_settings(settings: Settings, namespace: str, *, only_probed: bool) -> HealthUpdateSettings:
+    return HealthUpdateSettings(
         annotations=settings.binding.annotations,
         drivers=frozenset(endpoint.driver for endpoint in settings.health.endpoints),
         namespace=namespace,

@@ -29,7 +29,7 @@ from prebinder.metrics.unobserved import Unobserved
 from prebinder.reports.health_rows import HEADERS, WIDE_HEADERS, HealthRow, health_row
 from prebinder.reports.match_report import console_for, print_unbroken
 from prebinder.reports.sweep_reports import BETWEEN_READINGS, LatestSweeps
-from prebinder.reports.volume_access import table_of
+from prebinder.reports.tables import table_of
 from prebinder.runtime.signals import stop_requested
 
 BETWEEN_QUESTIONS: Final = 5.0

@@ -10,9 +10,9 @@ from kube.client.api import KubeApi
 from kube.client.callers import find_api_server
 from kube.clock import SystemClock
 from kube.errors import KubeconfigError
+from prebinder.command_line.cluster_access import ClusterAccess, cluster_connection
 from prebinder.config.settings import LoggingSettings, LogLevel
 from prebinder.errors import CommandError, UsageError
-from prebinder.reports.volume_access import ClusterAccess, cluster_connection
 from prebinder.runtime import logs
 from prebinder.view.feeds.caller_feed import CallerFeed
 from prebinder.view.feeds.cluster_feed import ClusterFeed, Scope

@@ -18,7 +18,7 @@ from kube.objects.model import Namespace, Node, Pairs, Pod
 from kube.store.store import Store
 from scheduler.framework.plugin import ReservePlugin, ScheduleResult
 from scheduler.state.cluster import ClusterView, Place, view_of
-from scheduler.volumes.live_storage import LiveStorage
+from scheduler.volumes.storage_cache import StorageCache
 
 MOST_CHANGES: Final = 20_000
 """Changed pods recorded while no view is needed, as in a standby replica; beyond it the next view is built from
@@ -38,7 +38,7 @@ class SchedulerCache:
 
     def __init__(self, store: Store, settings: PlanSettings) -> None:
         self._store = store
-        self._storage = LiveStorage(store, settings)
+        self._storage = StorageCache(store, settings)
         self._view: ClusterView | None = None
         self._looked: datetime | None = None
         self._assumed: dict[str, ScheduleResult] = {}

@@ -15,7 +15,7 @@ from binder.controllers.planner import LONGEST, MOST_CLAIMS_OF_A_PASS, QUIET, SH
 from binder.model.decision import Decision, Reserve
 from binder.model.view import PlanSettings
 from binder.rebalance.integer_program import IntegerProgram, Solution, Solve, solve
-from binder.writers.last_look import HealthGate
+from binder.writers.preconditions import HealthGate
 from csi.health.verdict import HealthState
 from kube.objects.model import Pod
 from kube.store.store import Store

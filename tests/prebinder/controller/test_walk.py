@@ -21,7 +21,7 @@ from binder.assignment.placing import Placing
 from binder.controllers.planner import Planner
 from binder.model.decision import Finish, Mode, Placement
 from binder.reservation.contract import Holder
-from binder.writers.last_look import HealthGate
+from binder.writers.preconditions import HealthGate
 from csi.client.endpoint import Endpoint
 from csi.drivers import Drivers
 from csi.probe import DriverProbe
@@ -55,8 +55,8 @@ Stack = tuple[str, ...]
 EVENT: Stack = ("kube/client/reflector", "kube/store/collection", "binder/controllers/wakeups", "kube/workqueue")
 PLANNING: Stack = ("kube/workqueue", "binder/controllers/reconciler", "binder/controllers/planner")
 PASS: Stack = ("binder/controllers/planner", "binder/planning/plan", "binder/assignment/placing")
-CHECK: Stack = ("kube/workqueue", "binder/controllers/reconciler", "binder/writers/last_look")
-PROBE: tuple[Stack, ...] = (("binder/writers/last_look", "csi/drivers"), ("csi/drivers", "csi/probe"))
+CHECK: Stack = ("kube/workqueue", "binder/controllers/reconciler", "binder/writers/preconditions")
+PROBE: tuple[Stack, ...] = (("binder/writers/preconditions", "csi/drivers"), ("csi/drivers", "csi/probe"))
 """Each begins a task of its own."""
 WORKER: Stack = ("kube/workqueue", "binder/controllers/reconciler", "binder/writers/actor")
 SENDING: Stack = (

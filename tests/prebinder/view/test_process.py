@@ -12,8 +12,8 @@ import aiohttp
 import pytest
 
 from prebinder.cli import main
+from prebinder.command_line.cluster_access import ClusterAccess
 from prebinder.errors import CommandError
-from prebinder.reports.volume_access import ClusterAccess
 from prebinder.view.page import Page, show
 from prebinder.view.serving import Serving
 from tests.prebinder.view.clusters import small

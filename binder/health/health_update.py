@@ -1,4 +1,4 @@
-"""What a volume needs because of its health, as a frozen value and a single write. Pure."""
+"""The update of a volume that its health requires, as a frozen value and a single write. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ from kube.objects.model import Volume
 
 
 @dataclass(frozen=True, slots=True)
-class CareSettings:
+class HealthUpdateSettings:
     """The user's settings. `drivers` are those that are probed, and for whose volumes their health is published.
 
     Volumes of other drivers are handled by what is reported of them, unless `only_probed`: then health is only
@@ -32,7 +32,7 @@ class CareSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Care:
+class HealthUpdate:
     """The present volume, the finding that is not published yet, and the due step of its quarantine; None for neither.
 
     `finding` is the worst of all sources, None if there is none; `own` is the driver's last one, probed by us or by an
@@ -50,11 +50,11 @@ class Care:
     def needed(self) -> bool:
         return self.news is not None or self.step is not None
 
-    def without_quarantine(self) -> "Care":
+    def without_quarantine(self) -> "HealthUpdate":
         """Return what is left if the volume may not be quarantined now."""
         return replace(self, step=None) if self.step is Step.TAKE else self
 
-    def patch(self, now: datetime, settings: CareSettings) -> Patch:
+    def patch(self, now: datetime, settings: HealthUpdateSettings) -> Patch:
         """Return the single write that does all of it."""
         published = {} if self.news is None else health_annotations(self.news, settings.annotations)
         if self.step is None:
@@ -66,9 +66,13 @@ class Care:
         return {**body, "metadata": {"annotations": body["metadata"]["annotations"] | published}}
 
 
-def care_for(
-    volume: Volume, record: HealthRecord | None, others: Sequence[Finding], settings: CareSettings, now: datetime
-) -> Care:
+def health_update_for(
+    volume: Volume,
+    record: HealthRecord | None,
+    others: Sequence[Finding],
+    settings: HealthUpdateSettings,
+    now: datetime,
+) -> HealthUpdate:
     """Compare the volume with what is known of it. The caller enforces the cap on quarantine.
 
     `record` is the health record of its driver; `others` is what neither the driver nor an agent of ours reported.
@@ -81,5 +85,5 @@ def care_for(
     # same.
     news = unpublished(volume, own, settings.annotations) if probed else None
     step = None if settings.only_probed else quarantine_step(volume, own, settings.annotations)
-    care = Care(volume, finding, own, news, step)
-    return care if settings.quarantine else care.without_quarantine()
+    update = HealthUpdate(volume, finding, own, news, step)
+    return update if settings.quarantine else update.without_quarantine()

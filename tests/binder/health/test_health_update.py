@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from binder.health.care import CareSettings, care_for
+from binder.health.health_update import HealthUpdateSettings, health_update_for
 from binder.health.quarantine import Step
 from binder.reservation.contract import Annotations
 from csi.health.health import Debounce, HealthRecord, advance
@@ -17,9 +17,9 @@ DRIVER = "disk.csi.example"
 SAID = {f"{PREFIX}health": "DataLoss", f"{PREFIX}health-source": "CSI driver disk.csi.example"}
 KEPT = {f"{PREFIX}quarantine": "DataLoss: Gone", f"{PREFIX}quarantined-at": "2026-01-01T00:00:00Z"}
 
-CONTROLLER = CareSettings(Annotations(), frozenset({DRIVER}), "pvc-prebinder-system", quarantine=True)
-WITHOUT_ENDPOINT = CareSettings(Annotations(), frozenset(), "pvc-prebinder-system", quarantine=True)
-AGENT = CareSettings(Annotations(), frozenset({DRIVER}), "storage", quarantine=True, only_probed=True)
+CONTROLLER = HealthUpdateSettings(Annotations(), frozenset({DRIVER}), "pvc-prebinder-system", quarantine=True)
+WITHOUT_ENDPOINT = HealthUpdateSettings(Annotations(), frozenset(), "pvc-prebinder-system", quarantine=True)
+AGENT = HealthUpdateSettings(Annotations(), frozenset({DRIVER}), "storage", quarantine=True, only_probed=True)
 
 FREE = volume(driver=DRIVER)
 REPORTED_UNHEALTHY = volume(driver=DRIVER, annotations=SAID)
@@ -48,7 +48,7 @@ LOST, WELL = answered(HealthState.DATA_LOSS), answered(HealthState.HEALTHY)
     ],
 )
 def test_who_does_what(
-    subject: Volume, record: HealthRecord | None, settings: CareSettings, news: bool, step: Step | None
+    subject: Volume, record: HealthRecord | None, settings: HealthUpdateSettings, news: bool, step: Step | None
 ) -> None:
-    care = care_for(subject, record, [], settings, EPOCH + timedelta(minutes=1))
-    assert (care.news is not None, care.step) == (news, step)
+    update = health_update_for(subject, record, [], settings, EPOCH + timedelta(minutes=1))
+    assert (update.news is not None, update.step) == (news, step)

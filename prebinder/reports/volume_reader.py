@@ -1,91 +1,25 @@
-"""What the commands about volumes share: how to reach the cluster, which volumes are meant, and the style of tables."""
+"""Reads the volumes that a command is about and what the cluster reports about their health, with the user's rights."""
 
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
-from functools import partial, wraps
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
+from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-import cloup
 from msgspec import Raw
-from rich import box
-from rich.table import Table
-from rich.text import Text
 
-from binder.reservation.contract import DEFAULT_PREFIX
 from kube.client.api import KubeApi, Listing
-from kube.client.dry_run import DryRun
 from kube.decoding.decode import MalformedObject, decode_volume, decoders
-from kube.errors import Forbidden, KubeconfigError, KubeError, NotFound, Unauthorized
+from kube.errors import Forbidden, NotFound
 from kube.objects.api_resource import CLAIMS, CSI_NODES, NODES, VOLUMES, Resource
 from kube.objects.model import Record, Volume
 from kube.store.snapshot import Snapshot
 from kube.store.store import snapshot_of
-from prebinder.command_line.parameters import FILE
-from prebinder.config.annotation_prefix import AnnotationPrefix
 from prebinder.errors import CommandError
-
-if TYPE_CHECKING:
-    from kube.client.connect import KubernetesTransport
 
 _FEW: Final = 20
 """Volumes that are read individually; for more, the whole list costs less."""
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterAccess(AnnotationPrefix):
-    """How a command reaches the cluster, and the prefix of the annotations it reads there."""
-
-    kubeconfig: str | None = None
-    context: str | None = None
-    annotation_prefix: str = DEFAULT_PREFIX
-
-def access_flags(function: Callable[..., int]) -> Callable[..., int]:
-    """Add the flags of ClusterAccess to a command; it receives them as `access`."""
-
-    @wraps(function)
-    def with_access(kubeconfig: str | None, context: str | None, annotation_prefix: str, **others: object) -> int:
-        return function(access=ClusterAccess(kubeconfig, context, annotation_prefix), **others)
-
-    flags = cloup.option_group(
-        "Cluster",
-        cloup.option("--kubeconfig", type=FILE, metavar="FILE", help="default $KUBECONFIG, then ~/.kube/config"),
-        cloup.option("--context", metavar="NAME", help="kubeconfig context, default the current one"),
-        cloup.option("--annotation-prefix", default=DEFAULT_PREFIX, metavar="PREFIX", help=f"default {DEFAULT_PREFIX}"),
-    )
-    return flags(with_access)
-
-
-@asynccontextmanager
-async def cluster_api(access: ClusterAccess, *, dry_run: bool = False) -> AsyncIterator[KubeApi]:
-    """Connect to the cluster that the flags name; in a dry run nothing is written. Errors become a CommandError."""
-    async with cluster_connection(access, dry_run=dry_run) as (api, _):
-        yield api
-
-
-@asynccontextmanager
-async def cluster_connection(access: ClusterAccess, *, dry_run: bool = False) -> AsyncIterator[tuple[KubeApi, str]]:
-    """As `cluster_api`, and the namespace of the context beside it."""
-    async with connection(access.kubeconfig, access.context) as transport:
-        yield KubeApi(DryRun(transport) if dry_run else transport), transport.namespace
-
-
-@asynccontextmanager
-async def connection(kubeconfig: str | None, context: str | None) -> AsyncIterator["KubernetesTransport"]:
-    """Connect to the cluster. Errors of the connection and of what is done with it become a CommandError."""
-    try:
-        from kube.client.connect import connect  # noqa: PLC0415 - what reads files only does without it
-
-        async with await connect(kubeconfig, context) as transport:
-            yield transport
-    except Forbidden as error:
-        raise CommandError(f"{error}; request that permission, or choose another --context") from error
-    except Unauthorized as error:
-        raise CommandError(f"{error}; credentials rejected; log in again") from error
-    except (KubeconfigError, KubeError) as error:
-        raise CommandError(str(error)) from error
 
 
 async def read_volumes(api: KubeApi, names: Sequence[str], prefix: str) -> list[Volume]:
@@ -126,16 +60,6 @@ async def read_reports(api: KubeApi, volumes: Sequence[Volume], prefix: str) -> 
         lists[NODES] = await _allowed(NODES, partial(_list, api, NODES, prefix))
     records = chain(volumes, *(read or () for read in lists.values()))
     return snapshot_of(records, prefix), frozenset(kind for kind, read in lists.items() if read is None)
-
-
-def table_of(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
-    """Return a table of plain texts; empty cells are shown as a dash."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for header in headers:
-        table.add_column(header, overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(cell or "-") for cell in row))
-    return table
 
 
 async def _read(api: KubeApi, name: str) -> Raw:

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from binder.model.decision import Mode, Placement, Reserve
-from binder.writers.last_look import HealthGate
+from binder.writers.preconditions import HealthGate
 from tests.binder.world import Doctor
 from tests.builders import claim, pod, volume
 from tests.fake_clock import FakeClock

@@ -178,7 +178,7 @@ pod.
 """
 
 
-class LastLook:
+class Preconditions:
     """Checks again what a decision was based on."""
 
     def __init__(self, client: ObjectClient, gate: HealthGate, clock: Clock, settings: PlanSettings) -> None:

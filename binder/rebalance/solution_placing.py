@@ -1,4 +1,4 @@
-"""From how many pods go where to a node and volumes for each of them."""
+"""Places the pods of a solution: the program says how many go to which topology; nodes and volumes are found here."""
 
 from collections.abc import Mapping
 
@@ -12,12 +12,12 @@ from kube.objects.model import Volume
 Counts = Mapping[Place, int]
 
 
-def deal(placing: Placing, competition: Competition, counts: Counts) -> dict[Place, int]:
+def place_solution(placing: Placing, competition: Competition, counts: Counts) -> dict[Place, int]:
     """Place the pods as counted, then those left over wherever there is still room.
 
-    Returns how many found a node where not all did that were to.
+    Return for each place where not all of its pods found a node how many did.
     """
-    crowded = _Dealing(placing, competition, counts).run()
+    crowded = _SolutionPlacing(placing, competition, counts).run()
     for shape in competition.shapes:
         for demand in shape.demands:
             if demand.pod.key not in placing.placed:
@@ -25,8 +25,8 @@ def deal(placing: Placing, competition: Competition, counts: Counts) -> dict[Pla
     return crowded
 
 
-class _Dealing:
-    """Hands out nodes, then volumes: of all that serve these claims those of least capacity.
+class _SolutionPlacing:
+    """Assigns nodes, then volumes: of all that serve these claims those of least capacity.
 
     Relies on no count: nodes are found and volumes matched by the rules for single pods.
     """
@@ -41,7 +41,7 @@ class _Dealing:
             for kind in kinds:
                 self._number.setdefault(kind, len(self._number))
         self._matching = competition.matching(list(self._number))
-        self._seated: list[tuple[Demand, PodShape, int, str]] = []
+        self._on_nodes: list[tuple[Demand, PodShape, int, str]] = []
         self._crowded: dict[Place, int] = {}
 
     def run(self) -> dict[Place, int]:
@@ -49,36 +49,36 @@ class _Dealing:
         for number in sorted(
             range(len(shapes)), key=lambda number: shapes[number].demands[0].pod.requests, reverse=True
         ):
-            self._seat(number)
+            self._find_nodes(number)
         self._matching.tighten()
         self._settle()
         return self._crowded
 
-    def _seat(self, number: int) -> None:
+    def _find_nodes(self, number: int) -> None:
         """Find nodes for the pods of a shape, those that were placed before first."""
         shape, booking = self._competition.shapes[number], self._placing.booking
         waiting = iter(shape.demands)
         for topology, kinds in shape.kinds.items():
-            for seated in range(self._counts.get((number, topology), 0)):
+            for placed in range(self._counts.get((number, topology), 0)):
                 node = booking.find(shape.demands[0], self._competition.topologies[topology], shape.attach)
                 if node is None:
-                    self._crowded[number, topology] = seated
+                    self._crowded[number, topology] = placed
                     break
                 demand = next(waiting, None)
                 if demand is None or not all(self._matching.add(self._number[kind]) for kind in kinds):
-                    # Not what a program can have for an answer.
+                    # No solution of the program has more pods or claims than there are.
                     return
                 booking.take(demand, node, shape.attach)
-                self._seated.append((demand, shape, topology, node))
+                self._on_nodes.append((demand, shape, topology, node))
 
     def _settle(self) -> None:
-        dealt: dict[ClaimKind, Bits] = {}
-        for demand, shape, topology, node in self._seated:
+        left_over: dict[ClaimKind, Bits] = {}
+        for demand, shape, topology, node in self._on_nodes:
             volumes: dict[str, Volume] = {}
             for claim, kind in zip(demand.required, self._competition.kinds_of(demand, topology), strict=True):
-                left = dealt.get(kind, self._matching.held(self._number[kind]))
+                left = left_over.get(kind, self._matching.held(self._number[kind]))
                 lowest = left & -left
-                dealt[kind] = left ^ lowest
+                left_over[kind] = left ^ lowest
                 volumes[claim.key] = self._competition.volumes[lowest.bit_length() - 1]
             self._placing.booking.give_back(demand, node, shape.attach)
             self._placing.settle(demand, self._competition.topologies[topology], volumes)

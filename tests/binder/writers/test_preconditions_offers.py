@@ -3,7 +3,7 @@
 import pytest
 
 from binder.reservation.contract import Annotations
-from binder.writers.last_look import same_offer
+from binder.writers.preconditions import same_offer
 from kube.objects.model import Volume
 from tests.binder.world import reservation
 from tests.builders import claim, volume

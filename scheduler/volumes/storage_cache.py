@@ -12,7 +12,7 @@ from binder.model.view import PlanSettings, View
 from kube.objects.model import Claim, CSIDriver, CSINode, StorageClass, Volume, VolumeAttachment
 from kube.store.store import Store
 
-_WORTH_ANEW: Final = 4
+_WORTH_REBUILDING: Final = 4
 """If more than one volume in so many changed, the index is rebuilt: that is cheaper than updating it."""
 
 _FEW: Final = 100
@@ -23,7 +23,7 @@ _MOST_CLAIMS: Final = 20_000
 _Names = Map[str, str]
 
 
-class LiveStorage:
+class StorageCache:
     """Follows a store. The caller writes to `ledger`."""
 
     def __init__(self, store: Store, settings: PlanSettings) -> None:
@@ -33,7 +33,7 @@ class LiveStorage:
         self._node_storage = NodeStorage()
         self._index = VolumeIndex()
         self._indexed: Mapping[str, Volume] = Map()
-        self._anew = True
+        self._rebuild = True
         self._changed: set[str] = set()
         self._nodes: set[str] = set()
         self._claims: set[str] = set()
@@ -76,21 +76,21 @@ class LiveStorage:
         self.ledger = self.ledger.without(*self.ledger.by_pod.get(pod_key, Map()))
 
     def _catch_up(self, volumes: Map[str, Volume]) -> None:
-        if self._anew:
+        if self._rebuild:
             self._index = VolumeIndex.of(volumes.values())
         for name in self._changed:
             self._index = self._index.with_volume(self._indexed.get(name), volumes.get(name))
-        self._anew, self._indexed = False, volumes
+        self._rebuild, self._indexed = False, volumes
         self._changed.clear()
 
     def _volume_changed(self, old: Volume | None, new: Volume | None) -> None:
         volume = new or old
         if volume is None:
             return
-        if not self._anew:
+        if not self._rebuild:
             self._changed.add(volume.name)
-        if len(self._changed) > max(_FEW, len(self._store.volumes.items) // _WORTH_ANEW):
-            self._anew = True
+        if len(self._changed) > max(_FEW, len(self._store.volumes.items) // _WORTH_REBUILDING):
+            self._rebuild = True
             self._changed.clear()
         if old is None or new is None or (old.driver, old.handle) != (new.driver, new.handle):
             self._claims.update(self._store.snapshot().claims_by_volume.get(volume.name, ()))

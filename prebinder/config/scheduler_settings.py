@@ -50,6 +50,7 @@ class SchedulingSettings(AnnotationPrefix):
         refuse_bad_prefix(self.annotation_prefix)
         refuse_bad_names(self.scheduler_names)
 
+
 @dataclass(frozen=True, slots=True)
 class ControlSettings:
     """Where tools control the scheduler, see prebinder.control.server."""

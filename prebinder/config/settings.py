@@ -88,6 +88,7 @@ class BindingSettings(AnnotationPrefix):
         _require(self.concurrency >= 1, "concurrency", "at least 1", self.concurrency)
         refuse_bad_prefix(self.annotation_prefix)
 
+
 @dataclass(frozen=True, slots=True)
 class ProbeSettings:
     """Which CSI drivers are probed, and how."""
@@ -261,6 +262,7 @@ class PublishingSettings(AnnotationPrefix):
 
     def __post_init__(self) -> None:
         refuse_bad_prefix(self.annotation_prefix)
+
 
 @dataclass(frozen=True, slots=True)
 class AgentSettings:

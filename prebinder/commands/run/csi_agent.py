@@ -1,6 +1,6 @@
 """`pvc-prebinder csi-agent`: from flags and file to settings, then to the agent."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Final
 
 import cloup
@@ -11,7 +11,7 @@ from kube.objects.api_resource import VOLUMES
 from prebinder.command_line.command import Command
 from prebinder.command_line.configured import configured
 from prebinder.command_line.flags import CLUSTER_FLAGS, FLAGS, PROBE_FLAGS, Flag, Flags
-from prebinder.config.settings import AgentSettings, BindingSettings, HealthSettings, Settings
+from prebinder.config.settings import AgentSettings, BindingSettings, HealthSettings, ProbeSettings, Settings
 from prebinder.errors import UsageError
 
 if TYPE_CHECKING:
@@ -86,21 +86,12 @@ def controller_settings(chosen: AgentSettings) -> Settings:
     if not election.name:
         # Names of drivers may contain capitals, names of Leases may not.
         election = replace(election, name=_LEASE + driver.lower())
-    health = chosen.health
+    # By name, so that a new setting of probes is one of the agent's too.
+    probing = {field.name: getattr(chosen.health, field.name) for field in fields(ProbeSettings)}
     return Settings(
         cluster=chosen.cluster,
         binding=BindingSettings(mode=Mode.OFF, annotation_prefix=chosen.publishing.annotation_prefix),
-        health=HealthSettings(
-            endpoints=health.endpoints,
-            tls_ca=health.tls_ca,
-            tls_certificate=health.tls_certificate,
-            tls_key=health.tls_key,
-            sweep_interval=health.sweep_interval,
-            sweep_rate=health.sweep_rate,
-            in_use_interval=health.in_use_interval,
-            unhealthy_after=health.unhealthy_after,
-            healthy_after=health.healthy_after,
-        ),
+        health=HealthSettings(**probing),
         leader_election=election,
         serving=chosen.serving,
         logging=chosen.logging,

@@ -7,7 +7,7 @@ from soak.report import report, shown
 from soak.run import Outcome
 from soak.schedule import schedule
 from tests.soak.story import Story
-from tests.soak.test_rules import commit, stage
+from tests.soak.judge.test_rules import commit, stage
 
 
 def violated() -> Story:

@@ -1,5 +1,8 @@
 """The flags of `pvc-prebinder csi-agent`, and what they amount to."""
 
+from dataclasses import fields
+from datetime import timedelta
+
 import pytest
 
 from binder.model.decision import Mode
@@ -30,6 +33,24 @@ def test_an_agent_binds_nothing() -> None:
 def test_an_agent_serves_one_driver(endpoints: list[Endpoint]) -> None:
     with pytest.raises(UsageError, match=f"expected one --csi-endpoint, found {len(endpoints)}"):
         controller_settings(settings(*endpoints))
+
+
+def test_every_setting_of_probes_is_the_agents() -> None:
+    chosen = ProbeSettings(
+        (Endpoint("a", "/a.sock"),),
+        tls_ca="ca",
+        tls_certificate="certificate",
+        tls_key="key",
+        sweep_interval=timedelta(seconds=7),
+        sweep_rate=7.0,
+        in_use_interval=timedelta(seconds=3),
+        unhealthy_after=2,
+        healthy_after=3,
+    )
+    settled = controller_settings(AgentSettings(health=chosen)).health
+    values = {field.name: getattr(chosen, field.name) for field in fields(ProbeSettings)}
+    assert [name for name in values if getattr(ProbeSettings(), name) == values[name]] == []
+    assert {name: getattr(settled, name) for name in values} == values
 
 
 def test_its_flags_are_those_of_the_controller() -> None:

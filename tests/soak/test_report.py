@@ -6,8 +6,8 @@ from soak.judge.writes import Authors
 from soak.report import report, shown
 from soak.run import Outcome
 from soak.schedule import schedule
-from tests.soak.story import Story
 from tests.soak.judge.test_rules import commit, stage
+from tests.soak.story import Story
 
 
 def violated() -> Story:

@@ -20,8 +20,8 @@ from prebinder.view.feeds.file_feed import FileFeed
 from prebinder.why.reading.file import facts_from
 from tests.prebinder.view.chromium import launched, opened
 from tests.prebinder.view.clusters import Cluster, many, small
-from tests.prebinder.view.served_view import Browser, served
 from tests.prebinder.view.feeds.test_caller_feed import page as behind_tokens
+from tests.prebinder.view.served_view import Browser, served
 from tests.prebinder.view.watched_cluster import WatchedCluster
 
 PICTURES = Path(__file__).parents[3] / "docs" / "pictures"

@@ -111,7 +111,7 @@ class Announcer:
             )
 
     def lost(self, decision: Reserve | Finish, lost: Lost) -> None:
-        note = f"Reservation lost: {lost.why}. Another volume is sought"
+        note = f"Reservation lost: {lost.why}. Another volume is being chosen"
         if not self._is_news(decision.pod, (LOST, note)):
             return
         self._publish(_claim_reference(lost.placement.claim), ObjectRef.of_pod(decision.pod), "Warning", LOST, note)

@@ -51,7 +51,7 @@ class HealthAnnouncer:
 
     def reservation_ended(self, volume: Volume, claim_key: str, finding: Finding, snapshot: Snapshot) -> None:
         """Report on the claim, and its pods, that its volume became unhealthy before it was bound."""
-        note = f"Reservation of volume {volume.name} ended: it is {described(finding)}. Another volume is sought"
+        note = f"Reservation of volume {volume.name} ended: it is {described(finding)}. Another volume is being chosen"
         for reference in _users(volume, claim_key, snapshot):
             self._publish(reference, _volume_reference(volume), "Warning", RESERVATION_ENDED, note)
 

@@ -44,7 +44,7 @@ def profile_of(chosen: Chosen) -> Profile:
         if chosen.config is not None:
             return _from_file(chosen, chosen.config)
         if chosen.profile is not None:
-            raise UsageError("--profile is one of the file that --config names; give both")
+            raise UsageError("--profile selects a profile of the file that --config names; give both")
         if chosen.plugins is None and chosen.weights is None:
             return default_profile("simulated")
         return _from_flags(chosen, installed_registry(_Failures()))

@@ -44,7 +44,7 @@ async def _read_target(reader: LiveReader, target: Target, namespace: str) -> No
                 await reader.get(source, target.name, namespace)
             except Forbidden as error:
                 if target.kind:
-                    raise CommandError(f"{error}; ask for that permission, or choose another --context") from error
+                    raise CommandError(f"{error}; request that permission, or choose another --context") from error
 
 
 def report_on(

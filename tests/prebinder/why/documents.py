@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from binder.matching.rejection import Reason
 from kube.objects.model import BIND_COMPLETED
 from prebinder.why.answering import report_on
 from prebinder.why.facts.facts import Facts, Source
@@ -178,3 +179,9 @@ def why(target: str, *documents: Document, without: Iterable[Source] = ()) -> It
     report = report_on(facts_of(*documents, without=without), (parse_target(target),), NAMESPACE)
     assert len(report.items) == 1
     return report.items[0]
+
+
+def assert_problem(item: Item, code: Reason) -> None:
+    """The item is a problem of this kind, and names a next step."""
+    assert (item.code, item.problem) == (code, True), item
+    assert item.next

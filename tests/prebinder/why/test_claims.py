@@ -12,6 +12,7 @@ from tests.builders import ZONE
 from tests.prebinder.why.documents import (
     DRIVER,
     Document,
+    assert_problem,
     at,
     claim,
     csi_node,
@@ -267,8 +268,7 @@ CASES = [
 @pytest.mark.parametrize(("code", "documents"), CASES)
 def test_the_cause_of_a_pending_claim(code: Reason, documents: list[Document]) -> None:
     item = why("pvc/data", *documents)
-    assert (item.code, item.problem) == (code, True), item
-    assert item.next
+    assert_problem(item, code)
     assert all(command.startswith("kubectl ") for command in item.next)
     assert len(item.advice) == len(item.next)
     assert item.causes[0].name == "web/data"

@@ -21,6 +21,7 @@ from tests.prebinder.why.documents import (
     NOW,
     SCHEDULED,
     Document,
+    assert_problem,
     at,
     claim,
     csi_node,
@@ -190,8 +191,7 @@ OF_PODS = [
 @pytest.mark.parametrize(("code", "documents"), OF_PODS)
 def test_of_a_pod(code: Reason, documents: list[Document]) -> None:
     item = why("pod/db-0", *documents)
-    assert (item.code, item.problem) == (code, True), item
-    assert item.next
+    assert_problem(item, code)
 
 
 STOPPED = [claim(), NOW_MADE, *INSTALLED, lease("disk-csi-example", ago(hours=1))]
@@ -250,8 +250,7 @@ OF_CLAIMS = [
 @pytest.mark.parametrize(("code", "documents"), OF_CLAIMS)
 def test_of_a_claim(code: Reason, documents: list[Document]) -> None:
     item = why("pvc/data", *documents)
-    assert (item.code, item.problem) == (code, True), item
-    assert item.next
+    assert_problem(item, code)
 
 
 @pytest.mark.parametrize(

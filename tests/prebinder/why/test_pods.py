@@ -12,6 +12,7 @@ from tests.prebinder.why.documents import (
     DRIVER,
     SCHEDULED,
     Document,
+    assert_problem,
     at,
     claim,
     csi_node,
@@ -261,8 +262,7 @@ CASES = [
 @pytest.mark.parametrize(("code", "documents"), CASES)
 def test_the_cause_of_a_pending_pod(code: Reason, documents: list[Document]) -> None:
     item = why("pod/db-0", *documents)
-    assert (item.code, item.problem) == (code, True), item
-    assert item.next
+    assert_problem(item, code)
     assert all(command.startswith("kubectl ") for command in item.next)
     assert item.causes[0].name == "web/db-0"
 

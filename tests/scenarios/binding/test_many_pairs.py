@@ -8,13 +8,10 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from devcluster.cluster import DevCluster
-from devcluster.control_plane.components import Options
-from devcluster.control_plane.lifted_limits import LIFTED_CONFIGURATION, LIFTED_FLAGS
 from devcluster.control_plane.nodes import NodeSpec
-from tests.scenarios.environment.admin import Admin
 from tests.scenarios.environment.bindings import as_kubernetes_binds, comparable, pairs
 from tests.scenarios.environment.documents import claim_spec
+from tests.scenarios.environment.fast_cluster import fast_cluster
 from tests.scenarios.environment.waiting import eventually
 from tests.scenarios.environment.world import World
 from tests.scenarios.processes.controller import apply_manifests, start_controller
@@ -25,14 +22,8 @@ SECONDS = 240
 
 @pytest_asyncio.fixture
 async def hurried() -> AsyncIterator[World]:
-    flags = {"kube-controller-manager": LIFTED_FLAGS}
-    async with (
-        DevCluster(Options(flags=flags, scheduler_configuration=LIFTED_CONFIGURATION)) as cluster,
-        Admin(cluster) as admin,
-    ):
-        await cluster.add_nodes([NodeSpec(f"node-{n}", "zone-a", pods=PAIRS) for n in range(2)])
-        await apply_manifests(cluster)
-        world = World(cluster, admin)
+    async with fast_cluster([NodeSpec(f"node-{n}", "zone-a", pods=PAIRS) for n in range(2)]) as world:
+        await apply_manifests(world.cluster)
         await world.open()
         yield world
 

@@ -3,8 +3,11 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from devcluster.driver.health import VolumeFault
 from tests.scenarios.environment.admin import Document
+from tests.scenarios.environment.documents import claim_spec
 from tests.scenarios.environment.drivers import Directories, endpoint_flag, start_directories
+from tests.scenarios.environment.waiting import eventually
 from tests.scenarios.environment.world import World
 from tests.scenarios.processes.controller import Controller, start_controller
 
@@ -27,6 +30,16 @@ async def volumes(world: World, driver: Directories, disks: str, count: int) -> 
     made = (world.volume(word, disks, zone="zone-a", driver=name, handle=handle) for word, handle in handles.items())
     await world.volumes(disks, *made)
     return {world.name(word): handle for word, handle in handles.items()}
+
+
+async def reserve_another(world: World, driver: Directories, disks: str, made: dict[str, str]) -> tuple[str, str]:
+    """Have a gated pod get the first of these two volumes, break it, and return both when the second is reserved."""
+    first, second = made
+    await world.pod("app", {"data": claim_spec(disks)}, gated=True)
+    await eventually(world.reserved, lambda reserved: reserved == {"data": first}, "the first is reserved")
+    driver.break_volume(made[first], VolumeFault.GONE)
+    await eventually(world.reserved, lambda reserved: reserved == {"data": second}, "the second is reserved")
+    return first, second
 
 
 def annotation(world: World, volume: Document, word: str) -> str | None:

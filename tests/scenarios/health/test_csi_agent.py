@@ -10,7 +10,14 @@ from tests.scenarios.environment.documents import claim_spec
 from tests.scenarios.environment.drivers import Directories, start_directories
 from tests.scenarios.environment.waiting import eventually
 from tests.scenarios.environment.world import World
-from tests.scenarios.health.probed_volumes import annotation, health, quarantined, volume_events, volumes
+from tests.scenarios.health.probed_volumes import (
+    annotation,
+    health,
+    quarantined,
+    reserve_another,
+    volume_events,
+    volumes,
+)
 from tests.scenarios.processes.agent import agent_account, start_agent
 from tests.scenarios.processes.controller import Controller, start_controller
 from tests.scenarios.processes.proxy import Call, Fault, Proxy, writes_of
@@ -84,14 +91,8 @@ async def test_the_controller_quarantines_what_the_agent_finds_lost(own_world: W
     async with served(own_world) as (driver, _):
         controller = await start_controller(own_world, "--quarantine")
         made = await volumes(own_world, driver, disks, 2)
-        first, second = made
         async with own_world.scheduler_paused(), own_world.pv_controller_paused():
-            await own_world.pod("app", {"data": claim_spec(disks)}, gated=True)
-            await eventually(own_world.reserved, lambda reserved: reserved == {"data": first}, "the first is reserved")
-            driver.break_volume(made[first], VolumeFault.GONE)
-            await eventually(
-                own_world.reserved, lambda reserved: reserved == {"data": second}, "the second is reserved"
-            )
+            first, second = await reserve_another(own_world, driver, disks, made)
         await eventually(partial(quarantined, own_world), lambda inside: inside == {first}, "the first is kept")
         await own_world.all_run("app")
         assert await own_world.bound() == {"data": second}

@@ -13,7 +13,15 @@ from tests.scenarios.environment.documents import IMMEDIATE, claim, claim_spec
 from tests.scenarios.environment.drivers import Directories, endpoint_flag
 from tests.scenarios.environment.waiting import eventually, never
 from tests.scenarios.environment.world import World
-from tests.scenarios.health.probed_volumes import annotation, health, quarantined, volume_events, volumes, watched
+from tests.scenarios.health.probed_volumes import (
+    annotation,
+    health,
+    quarantined,
+    reserve_another,
+    volume_events,
+    volumes,
+    watched,
+)
 
 ROUNDS = 100
 AT_ONCE = 10
@@ -132,14 +140,8 @@ async def test_a_reservation_goes_to_another_volume(own_world: World, mode: str)
     paused = own_world.pv_controller_paused if mode == "prebind" else nullcontext
     async with watched(own_world, "--quarantine") as (driver, _), own_world.scheduler_paused():
         made = await volumes(own_world, driver, disks, 2)
-        first, second = made
         async with paused():
-            await own_world.pod("app", {"data": claim_spec(disks)}, gated=True)
-            await eventually(own_world.reserved, lambda reserved: reserved == {"data": first}, "the first is reserved")
-            driver.break_volume(made[first], VolumeFault.GONE)
-            await eventually(
-                own_world.reserved, lambda reserved: reserved == {"data": second}, "the second is reserved"
-            )
+            first, second = await reserve_another(own_world, driver, disks, made)
             await eventually(partial(quarantined, own_world), lambda inside: inside == {first}, "the first is kept")
             await own_world.event("ReservationLost", "app")
     await own_world.all_run("app")

@@ -12,13 +12,11 @@ import pytest
 import pytest_asyncio
 
 from binder.matching.rejection import Reason
-from devcluster.cluster import DevCluster
-from devcluster.control_plane.components import Options
-from devcluster.control_plane.lifted_limits import LIFTED_CONFIGURATION, LIFTED_FLAGS
 from devcluster.control_plane.nodes import NodeSpec
 from tests.scenarios.environment import documents
-from tests.scenarios.environment.admin import Admin, Document
+from tests.scenarios.environment.admin import Document
 from tests.scenarios.environment.documents import ZONES, claim_spec
+from tests.scenarios.environment.fast_cluster import fast_cluster
 from tests.scenarios.environment.waiting import eventually
 from tests.scenarios.environment.world import World, lived_in
 from tests.scenarios.processes.scheduler_in_process import InProcessScheduler, running_scheduler
@@ -30,14 +28,9 @@ SECONDS = 120
 
 @pytest_asyncio.fixture
 async def arena() -> AsyncIterator[World]:
-    flags = {"kube-controller-manager": LIFTED_FLAGS}
-    async with (
-        DevCluster(Options(flags=flags, scheduler_configuration=LIFTED_CONFIGURATION)) as cluster,
-        Admin(cluster) as admin,
-    ):
-        await cluster.add_nodes([NodeSpec(f"node-{zone}", zone, pods=5 * MOST_ROUNDS) for zone in ZONES])
-        async with lived_in(World(cluster, admin)) as world:
-            yield world
+    nodes = [NodeSpec(f"node-{zone}", zone, pods=5 * MOST_ROUNDS) for zone in ZONES]
+    async with fast_cluster(nodes) as cluster, lived_in(cluster) as world:
+        yield world
 
 
 @pytest_asyncio.fixture

@@ -16,6 +16,9 @@ _SEPARATOR: Final = re.compile(rb"^---(?=[ \t\r\n]|\Z)", re.MULTILINE)
 _NEXT_OBJECT: Final = re.compile(rb"^(?:[{]|---)", re.MULTILINE)
 _TRAILING: Final = re.compile(r"trailing characters \(byte (\d+)\)")
 _NO_OBJECT: Final = re.compile(r"Expected `object`, got `(\w+)`")
+"""msgspec tells where a value ends, and what it found instead of an object, only in these messages. Its bounds in
+pyproject.toml admit one minor version, and tests compare the messages of the installed one.
+"""
 _NOUNS: Final = {"str": "a string", "array": "a list", "int": "a number", "float": "a number", "bool": "a boolean"}
 _LONGEST_FLOW: Final = 1 << 20
 """Bytes. YAML may begin with a brace too, but a file longer than this is JSON, and broken."""

@@ -52,8 +52,8 @@ P = TypeVar("P", bound=wire.Wire)
 V = TypeVar("V")
 
 _WHERE: Final = re.compile(r"(?P<problem>.*) - at `(?P<path>[^`]*)`", re.DOTALL)
-"""msgspec has no attribute for the path of a ValidationError: only its message has it. The bounds in pyproject.toml admit
-one minor version, and a test compares the messages of the installed one.
+"""msgspec has no attribute for the path of a ValidationError: only its message has it. The bounds in pyproject.toml
+admit one minor version, and a test compares the messages of the installed one.
 """
 
 

@@ -173,7 +173,9 @@ async def rogue(stack: AsyncExitStack, stage: Stage) -> Rogue:
     """A client with a token of the controller's ServiceAccount."""
     token = await stage.client.token(SYSTEM, "pvc-prebinder")
     authority = ssl.create_default_context(cafile=stage.cluster.directory / "certificates" / "ca.crt")
-    client = await stack.enter_async_context(Client(stage.cluster.server, authority, {"Authorization": f"Bearer {token}"}))
+    client = await stack.enter_async_context(
+        Client(stage.cluster.server, authority, {"Authorization": f"Bearer {token}"})
+    )
     return Rogue(stage, client)
 
 

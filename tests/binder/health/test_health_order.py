@@ -31,7 +31,7 @@ def test_volumes_come_by_how_near_a_decision_is() -> None:
     ("sees_pods", "expected"),
     [
         pytest.param(True, (["bound-new", "half", "reserved"], ["running"]), id="by its pods"),
-        pytest.param(False, (["reserved"], ["bound-new", "finished", "half", "unused", "running"]), id="by its claim"),
+        pytest.param(False, (["reserved"], ["bound-new", "finished", "half", "running", "unused"]), id="by its claim"),
     ],
 )
 def test_volumes_in_use_are_those_that_pods_wait_for_and_those_of_running_pods(

@@ -119,7 +119,10 @@ def test_a_loss_names_the_claim_that_got_the_volume() -> None:
     chosen = reserve()
     Announcer(sink, FakeClock()).lost(chosen, Lost(chosen.placements[0], "volume pv-1 was taken by claim ns/other"))
     assert {event.type for event in sink.events} == {"Warning"}
-    assert sink.events[0].note == "Reservation lost: volume pv-1 was taken by claim ns/other. Another volume is being chosen"
+    assert (
+        sink.events[0].note
+        == "Reservation lost: volume pv-1 was taken by claim ns/other. Another volume is being chosen"
+    )
 
 
 def test_a_pod_with_hundreds_of_claims_makes_one_event() -> None:

@@ -26,6 +26,7 @@ from prebinder.why.targets import parse_target
 from tests.builders import ZONE
 from tests.builders import pod as pod_record
 from tests.prebinder.why.documents import (
+    BOUND,
     DRIVER,
     NAMESPACE,
     NOW,
@@ -43,7 +44,7 @@ from tests.prebinder.why.documents import (
     storage_class,
     volume,
 )
-from tests.prebinder.why.dumps.dump import BOUND, LATER, NOW_MADE, attachment, gated, placed
+from tests.prebinder.why.dumps.dump import LATER, NOW_MADE, attachment, gated, placed
 
 FOLDER: Final = Path(__file__).parents[3] / "docs" / "causes"
 

@@ -169,7 +169,7 @@ def test_pods_of_many_templates_in_turn_ask_few_nodes(templates: int, nodes: int
     assert max(counts) <= MOST_RENEWED
 
 
-def test_as_many_nodes_are_asked_as_the_percentage_says() -> None:
+def test_as_many_nodes_are_evaluated_as_the_percentage_says() -> None:
     """The default, 0, leaves it to us; all others are a promise."""
     cluster, decider, counting = many_nodes(600), Decider(), Counting()
     profile = replace(PROFILE, filters=(counting,), percentage_of_nodes_to_score=50)

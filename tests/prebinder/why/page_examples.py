@@ -1,7 +1,7 @@
 """What the pages of docs/causes show as examples: objects for each code, and what the program prints about them.
 
-After an answer has changed, `python -m tests.prebinder.why.page_examples` writes the pages' examples again; a test fails
-as long as one of them differs.
+After an answer has changed, `python -m tests.prebinder.why.page_examples` writes the pages' examples again; a test
+fails as long as one of them differs.
 """
 
 import re

@@ -43,7 +43,6 @@ CONTROLLER_GET_CAPABILITIES = ReadOnlyMethod(
 )
 LIST_VOLUMES = ReadOnlyMethod(_CONTROLLER, csi.ListVolumesRequest, csi.ListVolumesResponse)
 CONTROLLER_GET_VOLUME = ReadOnlyMethod(_CONTROLLER, csi.ControllerGetVolumeRequest, csi.ControllerGetVolumeResponse)
-GET_CAPACITY = ReadOnlyMethod(_CONTROLLER, csi.GetCapacityRequest, csi.GetCapacityResponse)
 CONTROLLER_GET_VOLUME_HEALTH = ReadOnlyMethod(
     _CONTROLLER, csi.ControllerGetVolumeHealthRequest, csi.ControllerGetVolumeHealthResponse
 )

@@ -24,9 +24,6 @@ OWN_NAME: Final = "pvc-prebinder"
 ALL_NODES: Final = 100
 LONGEST_TIMEOUT: Final = timedelta(seconds=1)
 SHORTEST_TIMEOUT: Final = timedelta(milliseconds=100)
-_POINTS: Final = 100
-"""The value of one unit of weight: kube-scheduler scales our 0 to 10 to its own 0 to 100."""
-
 
 _OF_MANY: Final[Mapping[str, object]] = {**CAMEL_KEYS, "extra": "ignore"}
 """kube-scheduler has more keys in these than matter here."""

@@ -9,7 +9,6 @@ from kube.decoding.decode import DECODERS, MalformedObject, decode_claim, decode
 from kube.decoding.decode_parts import LONGEST_ANNOTATION, MOST_OWN_ANNOTATIONS
 from kube.objects.model import BIND_COMPLETED, SELECTED_NODE, Volume, value_of
 
-NAMESPACED = {"PersistentVolumeClaim", "Pod", "CSIStorageCapacity"}
 NEED_A_SPEC = {"PersistentVolumeClaim", "PersistentVolume", "Pod", "VolumeAttachment"}
 
 

@@ -41,7 +41,6 @@ def requesting(name: str, **how: Any) -> Document:
 PREFIX = "scheduler.cloud.example/"
 NOTHING = timedelta()
 NEW = {"creationTimestamp": at(NOTHING)}
-QUARANTINE = {f"{PREFIX}quarantine": "Inaccessible", f"{PREFIX}quarantined-at": at(NOTHING)}
 INSTALLED = [driver(), csi_node("n1", DRIVER)]
 SELECTED = {"annotations": {SELECTED_NODE: "gone"}}
 FROM_SNAPSHOT = {"apiGroup": "snapshot.storage.k8s.io", "kind": "VolumeSnapshot", "name": "before"}

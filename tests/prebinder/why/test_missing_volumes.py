@@ -26,7 +26,6 @@ from tests.prebinder.why.documents import (
 NODES = [node("a1", "a"), node("b1", "b")]
 STATIC = storage_class()
 MADE = [storage_class("made", provisioner=DRIVER), csi_node("a1", DRIVER), csi_node("b1", DRIVER)]
-IN_ZONE_B = [{"matchLabelExpressions": [{"key": ZONE, "values": ["b"]}]}]
 ONLY_A = {"nodeSelector": {ZONE: "a"}}
 
 

@@ -43,9 +43,6 @@ RESERVED = {
 }
 
 
-WITH_DEVICE = {"name": "gpu", "resourceClaimName": "gpu"}
-
-
 def pod_event(reason: str, note: str) -> Document:
     return event("Pod", "db-0", reason, note)
 

@@ -1,8 +1,10 @@
 """Generates the templates of the Helm chart from manifests/base and its components, so that both install the same.
 
-`python manifests/chart/generate.py` writes them; a test fails if they are outdated.
+`python manifests/chart/generate.py` writes them, and into the schema of the values those of the configuration files; a
+test fails if they are outdated.
 """
 
+import json
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -12,6 +14,9 @@ from textwrap import indent
 from typing import Any, Final
 
 import yaml
+
+from prebinder.config.config_file import CONTROLLER
+from scheduler.framework.config import FILE as SCHEDULER
 
 Document = dict[str, Any]
 
@@ -65,6 +70,18 @@ def templates(kustomize: Sequence[str | Path]) -> dict[str, str]:
             text = text.replace("  labels:\n    app.", f"{labels}    app.")
         made[f"{directory}.yaml"] = condition + text + "{{- end }}\n"
     return made
+
+
+def schema() -> str:
+    """Return the schema of the values: written by hand, and of the configuration files as the programs read them."""
+    made = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))
+    controller, scheduler = dict(CONTROLLER.schema()), dict(SCHEDULER.schema())
+    made["$defs"] = controller.pop("$defs") | scheduler.pop("$defs")
+    for file in (controller, scheduler):
+        del file["$schema"]
+    made["properties"]["config"] = controller
+    made["properties"]["scheduler"]["properties"]["config"] = scheduler
+    return json.dumps(made, indent=2) + "\n"
 
 
 def _controller(base: Sequence[Document]) -> str:
@@ -161,3 +178,4 @@ if __name__ == "__main__":
     command = sys.argv[1:] or ["kubectl", "kustomize"]
     for name, text in templates(command).items():
         (CHART / "templates" / name).write_text(text, encoding="utf-8")
+    (CHART / "values.schema.json").write_text(schema(), encoding="utf-8")

@@ -8,14 +8,17 @@ import tarfile
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 import yaml
 
+from binder.model.decision import Mode
 from binder.reservation.contract import DEFAULT_PREFIX
 from devcluster.build.modules import control_plane
+from prebinder.config.config_file import CONTROLLER
 from tests.generators import generator
 from tests.manifests.tools import HELM, MANIFESTS, Document, binary, by_name, overlay_of_base
 
@@ -86,14 +89,18 @@ def test_the_templates_are_those_that_the_manifests_make() -> None:
     assert {path.name for path in (CHART / "templates").iterdir()} == made.keys() | by_hand
 
 
+def test_the_configuration_files_have_the_schemas_of_the_programs() -> None:
+    assert (CHART / "values.schema.json").read_text() == generator(CHART / "generate.py").schema()
+
+
 def test_there_is_one_switch_for_each_component_and_all_are_off() -> None:
     values = yaml.safe_load((CHART / "values.yaml").read_text())
     schema = json.loads((CHART / "values.schema.json").read_text())
     assert {key: values[key]["enabled"] for key in COMPONENTS} == dict.fromkeys(COMPONENTS, False)
     assert schema["properties"].keys() == values.keys() | {"global"}
-    for key, value in values.items():
+    for key in values.keys() - {"config"}:
         properties = schema["properties"][key].get("properties")
-        assert properties is None or properties.keys() == value.keys(), key
+        assert properties is None or properties.keys() == values[key].keys(), key
     directories = {path.name for path in (MANIFESTS / "components").iterdir()}
     # The agent is added to somebody else's Deployment, and the priority is a value.
     assert set(COMPONENTS.values()) == directories - {"csi-agent", "csi-agent-limits", "cluster-critical"}
@@ -222,11 +229,20 @@ def pods_of(documents: list[Document]) -> dict[str, Document]:
 
 
 @needs_helm
-def test_a_value_that_there_is_not_is_refused_by_its_name(helm: Helm) -> None:
-    refused = helm.run(
-        "template", "release", CHART, "--kube-version", "1.36", "--set", "complte.enabled=true", fails=True
-    )
-    assert "complte" in refused
+@pytest.mark.parametrize("where", ["", "config.binding.", "config.health.", "scheduler.config."])
+def test_a_value_that_there_is_not_is_refused_by_its_name(helm: Helm, where: str) -> None:
+    flag = f"--set={where}complte=true"
+    assert "complte" in helm.run("template", "release", CHART, "--kube-version", "1.36", flag, fails=True)
+
+
+@needs_helm
+def test_a_configuration_is_taken_as_the_program_takes_it(helm: Helm) -> None:
+    values = ("complete.enabled=true", "config.binding.mode=complete", "config.binding.reservationTTL=15m")
+    documents = helm.template(*(f"--set={value}" for value in (*values, "config.health.quarantine=true")))
+    config = by_name(documents)["ConfigMap", SYSTEM, "pvc-prebinder-config"]["data"]["config.yaml"]
+    settings = CONTROLLER.parse(config)
+    assert (settings.binding.mode, settings.binding.reservation_ttl) == (Mode.COMPLETE, timedelta(minutes=15))
+    assert settings.health.quarantine
 
 
 @needs_helm

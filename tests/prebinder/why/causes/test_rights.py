@@ -6,7 +6,7 @@ import pytest
 
 from binder.matching.rejection import Reason
 from prebinder.why.facts.facts import Source
-from tests.prebinder.why import test_claims, test_hidden_causes, test_pods
+from tests.prebinder.why.causes import test_claims, test_hidden_causes, test_pods
 from tests.prebinder.why.documents import Document, why
 
 

@@ -57,8 +57,9 @@ def _pod(
     rule = random.choice((*rules, *rules, {}))
     documents = world.pod_documents(name, claims or {}, gated=gated, extra=_extra(rule))
     documents[-1]["metadata"]["labels"] = {"app": app if random.random() < 0.8 else f"{app}-other"}
+    documents[-1]["metadata"]["labels"]["rev"] = random.choice(("1", "2"))
     if "port" in rule:
-        documents[-1]["spec"]["containers"][0]["ports"] = [{"containerPort": 80, "hostPort": rule["port"]}]
+        documents[-1]["spec"]["containers"][0]["ports"] = [{"containerPort": 80, **rule["port"]}]
     return documents
 
 
@@ -70,13 +71,24 @@ def _rule(random: Random, app: str, number: int) -> Document:
     """Return what pods require of others: part of a pod's spec, or a port of the node."""
     selector, key = {"matchLabels": {"app": app}}, random.choice(_KEYS)
     term = {"labelSelector": selector, "topologyKey": key}
-    spread = {"maxSkew": random.choice((1, 1, 2)), "topologyKey": key, "whenUnsatisfiable": "DoNotSchedule"}
+    spread: Document = {"maxSkew": random.choice((1, 1, 2)), "topologyKey": key, "whenUnsatisfiable": "DoNotSchedule"}
+    spread["labelSelector"] = selector
+    other_key = ZONE if key == HOSTNAME else HOSTNAME
+    honest = {"nodeTaintsPolicy": "Honor", "nodeAffinityPolicy": random.choice(("Honor", "Ignore"))}
+    address = random.choice(("127.0.0.1", "10.0.0.1"))
     return random.choice(
         [
             {"affinity": {"podAntiAffinity": {_REQUIRED: [term]}}},
             {"affinity": {"podAntiAffinity": {_REQUIRED: [term]}}},
+            {"affinity": {"podAntiAffinity": {_REQUIRED: [{**term, "namespaceSelector": {}}]}}},
+            {"affinity": {"podAntiAffinity": {_REQUIRED: [{**term, "matchLabelKeys": ["rev"]}]}}},
             {"affinity": {"podAffinity": {_REQUIRED: [term]}}},
-            {"topologySpreadConstraints": [{**spread, "labelSelector": selector}]},
-            {"port": 20_000 + number},
+            {"affinity": {"podAffinity": {_REQUIRED: [{**term, "mismatchLabelKeys": ["rev"]}]}}},
+            {"affinity": {kind: {_REQUIRED: [term]} for kind in ("podAffinity", "podAntiAffinity")}},
+            {"topologySpreadConstraints": [spread]},
+            {"topologySpreadConstraints": [{**spread, "minDomains": 2, "matchLabelKeys": ["rev"], **honest}]},
+            {"topologySpreadConstraints": [spread, {**spread, "topologyKey": other_key}]},
+            {"port": {"hostPort": 20_000 + number}},
+            {"port": {"hostPort": 20_000 + number, "hostIP": address}},
         ]
     )

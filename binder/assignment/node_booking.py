@@ -1,6 +1,7 @@
 """Room on nodes during a pass: what is free, minus what the pass has booked so far."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from math import inf
@@ -23,7 +24,8 @@ from binder.model.view import View
 from kube.objects.model import Node, Volume
 from kube.rules.quantity import NANO
 from kube.rules.resource_fit import PODS, has_room
-from kube.store.node_view import NodeView, missing_drivers, node_view
+from kube.store.node_view import NodeView, UsedVolume, csi_volume, missing_drivers, node_view, used_volume
+from kube.store.snapshot import Snapshot
 
 Attach = tuple[tuple[str, int], ...]
 """The number of additional volumes by driver."""
@@ -111,18 +113,20 @@ class NodeBooking:
             return demand.kind
         return (demand.kind, self._others.alike(demand))
 
-    def node_for(self, demand: Demand, topology: Topology, volumes: Collection[Volume]) -> str | None:
-        """Return a node of the topology for the pod with these volumes; None if there is none beside the others."""
-        attach = attach_of(volumes)
+    def node_for(self, demand: Demand, topology: Topology, volumes: Mapping[str, Volume]) -> str | None:
+        """Return a node of the topology for the pod with these volumes, by claim key; None if there is none beside the
+        others.
+        """
+        attach = attach_of_pod(demand, volumes)
         if self._others is None or not self._others.is_tied(demand):
             return self.find(demand, topology, attach)
-        return self._others.find(demand, volumes, topology, self._fits(demand, attach))
+        return self._others.find(demand, volumes.values(), topology, self._fits(demand, attach))
 
-    def keep(self, demand: Demand, node: str, volumes: Collection[Volume]) -> None:
+    def keep(self, demand: Demand, node: str, volumes: Mapping[str, Volume]) -> None:
         """Book the pod on the node that `node_for` returned."""
-        attach = attach_of(volumes)
+        attach = attach_of_pod(demand, volumes)
         if self._others is not None and self._others.is_tied(demand):
-            self._others.take(demand, volumes, node, self._fits(demand, attach))
+            self._others.take(demand, volumes.values(), node, self._fits(demand, attach))
         self.take(demand, node, attach)
 
     def _fits(self, demand: Demand, attach: Attach) -> Callable[[Node], bool]:
@@ -231,29 +235,51 @@ class NodeBooking:
         if room is None:
             seen = node_view(self._view.snapshot, name)
             room = Room(seen, dict(seen.free), dict(seen.attach_used))
-            self._book_reserved(room, name)
+            self._book_expected(room, name)
             self._rooms[name] = room
         return room
 
-    def _book_reserved(self, room: Room, name: str) -> None:
-        """Count pods of earlier passes that have volumes reserved for this node and are not on it yet."""
-        pods = self._view.snapshot.pods
-        placed: set[str] = set()
+    def _book_expected(self, room: Room, name: str) -> None:
+        """Count pods that are expected on this node and are not on it yet.
+
+        They are those of earlier passes that have volumes reserved for it, and those that their scheduler has nominated
+        for it, because pods are being evicted for them or their volumes are being bound: it keeps the room for them.
+        """
+        snapshot = self._view.snapshot
+        held: defaultdict[str, dict[str, str]] = defaultdict(dict)
         for hold in self._view.ledger.on_node(name):
-            pod = pods.get(hold.pod_key)
+            pod = snapshot.pods.get(hold.pod_key)
             if hold.pod_key in self._planned or pod is None or pod.finished or pod.node_name:
                 continue
-            if hold.pod_key not in placed:
-                placed.add(hold.pod_key)
+            if hold.pod_key not in held:
                 _take_resources(room, hold.requests, 1)
-            volume = self._view.snapshot.volumes.get(hold.volume)
-            if volume is not None and volume.driver:
-                room.attached[volume.driver] = room.attached.get(volume.driver, 0) + 1
+            held[hold.pod_key][hold.claim_key] = hold.volume
+        for key in snapshot.pods_by_nominated_node.get(name, ()):
+            if key not in self._planned and key not in held:
+                _take_resources(room, snapshot.pods[key].requests, 1)
+                held[key] = {}
+        new = {
+            used
+            for pod_key, volumes in held.items()
+            for key in snapshot.pods[pod_key].claim_keys
+            if (used := _used(snapshot, key, volumes.get(key))) is not None
+        }
+        for driver, _ in new - room.view.attached:
+            room.attached[driver] = room.attached.get(driver, 0) + 1
+
+
+def _used(snapshot: Snapshot, claim_key: str, held: str | None) -> UsedVolume | None:
+    """Return what a claim counts as, with the volume that is held for it if there is one."""
+    volume = snapshot.volumes.get(held) if held is not None else None
+    if volume is not None:
+        return csi_volume(volume)
+    claim = snapshot.claims.get(claim_key)
+    return None if claim is None else used_volume(snapshot, claim)
 
 
 def _with_anchors(demand: Demand, room: Room, attach: Attach) -> Attach:
     """Add the volumes the pod already has, except those that another pod has attached on the node."""
-    new = [volume for volume in demand.anchors if (volume.driver, volume.handle) not in room.view.attached]
+    new = [volume for volume in demand.anchors if csi_volume(volume) not in room.view.attached]
     if not new:
         return attach
     counts = dict(attach_of(new))
@@ -262,12 +288,17 @@ def _with_anchors(demand: Demand, room: Room, attach: Attach) -> Attach:
     return tuple(sorted(counts.items()))
 
 
-def attach_of(volumes: Iterable[Volume]) -> Attach:
-    """Return how many volumes of which driver these are; Kubernetes counts only CSI volumes."""
-    counts: dict[str, int] = {}
-    for volume in volumes:
-        if volume.driver:
-            counts[volume.driver] = counts.get(volume.driver, 0) + 1
+def attach_of_pod(demand: Demand, volumes: Mapping[str, Volume]) -> Attach:
+    """Return what has to be attached for the pod with these volumes, by claim key, besides its anchors."""
+    return attach_of(volumes.values(), demand.drivers_beside(volumes))
+
+
+def attach_of(volumes: Iterable[Volume], drivers: Iterable[str] = ()) -> Attach:
+    """Return how many volumes of which driver these are, and those to be provisioned by `drivers`; Kubernetes counts
+    only CSI volumes.
+    """
+    counts = Counter(drivers)
+    counts.update(used[0] for volume in volumes if (used := csi_volume(volume)) is not None)
     return tuple(sorted(counts.items()))
 
 

@@ -14,7 +14,7 @@ from itertools import chain, islice
 from typing import Final
 
 from binder.assignment.assignment import assign
-from binder.assignment.node_booking import Attach, NodeBooking, attach_of
+from binder.assignment.node_booking import Attach, NodeBooking, attach_of_pod
 from binder.assignment.topologies import Topologies, Topology
 from binder.health.volume_policy import refuse_use
 from binder.matching.claim_shape import ClaimShape
@@ -128,7 +128,7 @@ class PlacedPod:
 
     @property
     def attach(self) -> Attach:
-        return attach_of(self.volumes.values())
+        return attach_of_pod(self.demand, self.volumes)
 
     @property
     def waste(self) -> int:
@@ -219,7 +219,7 @@ class Placing:
     def settle(self, demand: Demand, topology: Topology, required: Mapping[str, Volume]) -> None:
         """Place a pod with the volumes chosen for its required claims, if a node has room for them."""
         volumes = {**required, **self._optional(demand, topology, required)}
-        node = self.booking.node_for(demand, topology, volumes.values())
+        node = self.booking.node_for(demand, topology, volumes)
         if node is not None:
             self._keep(PlacedPod(demand, topology, node, volumes))
 
@@ -241,7 +241,7 @@ class Placing:
     def _keep(self, placed: PlacedPod) -> None:
         self.placed[placed.demand.pod.key] = placed
         self.taken.update([volume.name for volume in placed.volumes.values()])
-        self.booking.keep(placed.demand, placed.node, placed.volumes.values())
+        self.booking.keep(placed.demand, placed.node, placed.volumes)
 
     def in_topology(self, demand: Demand, topology: Topology) -> PlacedPod | None:
         """Return how the pod could be placed in this topology with what is left, or None."""
@@ -251,7 +251,7 @@ class Placing:
         volumes = required | self._optional(demand, topology, required)
         if not volumes:
             return None
-        node = self.booking.node_for(demand, topology, volumes.values())
+        node = self.booking.node_for(demand, topology, volumes)
         return None if node is None else PlacedPod(demand, topology, node, volumes)
 
     def _optional(self, demand: Demand, topology: Topology, required: Mapping[str, Volume]) -> dict[str, Volume]:

@@ -88,7 +88,7 @@ class Wakeups:
         pod = new or old
         if pod is not None and (pod.claims or pod.scheduling_gates) and not _same(old, new):
             self._queue.add(pod.key)
-        if old is not None and old.node_name and (new is None or new.finished):
+        if _gives_room(old, new):
             self._wake_all()
         elif new is not None and new.node_name and old is not None and not old.node_name:
             self._wake_when_due(islice(self._tied, WOKEN_AT_ONCE))
@@ -147,6 +147,17 @@ class Wakeups:
         for pod_key in list(islice(self._waiting.get(class_name, ()), most)):
             self.forget(pod_key)
             self._queue.add(pod_key)
+
+
+def _gives_room(old: Pod | None, new: Pod | None) -> bool:
+    """Whether a pod has left its node, or does not keep room on one any more without being assigned."""
+    if old is None:
+        return False
+    if old.node_name:
+        return new is None or new.finished
+    if not old.nominated_node or (new is not None and new.node_name):
+        return False
+    return new is None or new.finished or new.deleting or new.nominated_node != old.nominated_node
 
 
 def _same(old: R | None, new: R | None) -> bool:

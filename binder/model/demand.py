@@ -1,7 +1,7 @@
 """What a pod still needs, as a frozen value: the claims to plan for, and what restricts where the pod may run."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -26,7 +26,8 @@ class Demand:
     names the claim. `nodes`: the only possible nodes, None for all. `hints`: volume and claim of the pod's hints, which
     are made again because the volumes may now be committed. `limits`: why the volumes are not committed although the
     mode of the classes allows it (binder.planning.commitment). `begun`: a bind of one of its claims has begun, so that
-    it is permanently tied to that volume.
+    it is permanently tied to that volume. `drivers`: claim key -> the driver of which the claim counts as a volume
+    towards attach limits as long as it has none, for claims that may remain without.
     """
 
     pod: Pod
@@ -39,6 +40,7 @@ class Demand:
     hints: tuple[tuple[str, Claim], ...] = ()
     limits: tuple[str, ...] = ()
     begun: bool = False
+    drivers: tuple[tuple[str, str], ...] = ()
 
     @property
     def urgency(self) -> tuple[bool, int, float, str]:
@@ -70,7 +72,12 @@ class Demand:
             self.needs_of_node,
             frozenset(Counter(map(self.shape_of, self.required)).items()),
             frozenset(Counter(map(self.shape_of, self.optional)).items()),
+            tuple(sorted(driver for _, driver in self.drivers)),
         )
+
+    def drivers_beside(self, served: Container[str]) -> tuple[str, ...]:
+        """Return the drivers of the volumes that are still to be provisioned if these claims get existing ones."""
+        return tuple(driver for key, driver in self.drivers if key not in served)
 
     def pin_of(self, claim: Claim) -> str:
         """Return the volume that the claim is pinned to, empty if it may take any."""

@@ -49,8 +49,14 @@ def all_gated(claim: str, snapshot: Snapshot) -> bool:
 
 
 def decisive(pod: Pod) -> tuple[object, ...]:
-    """Return the fields of a pod whose change after planning makes another plan necessary."""
-    return (pod.uid, pod.deleting, pod.finished, pod.node_name, pod.scheduling_gates, pod.unschedulable)
+    """Return the fields of a pod whose change after planning makes another plan necessary.
+
+    A pod with a gate may still get a narrower node selector or affinity (KEP-3838), and any pod more tolerations, other
+    labels, and other requests by a resize.
+    """
+    state = (pod.uid, pod.deleting, pod.finished, pod.node_name, pod.scheduling_gates, pod.unschedulable)
+    wishes = (pod.node_selector, pod.node_affinity, pod.tolerations, pod.requests, pod.constraints, pod.labels)
+    return (*state, *wishes)
 
 
 def finish_of(view: View, pod: Pod, begun: Sequence[Placement], now: datetime) -> Finish | Refuse | None:

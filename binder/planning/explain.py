@@ -155,7 +155,7 @@ class Explainer:
     def _attach(self, demand: Demand, topology: Topology) -> Attach:
         """Return what would have to be attached if the pod got the first volume of each claim."""
         offers = (self._offers.offer(demand, claim, topology).first(1, ()) for claim in demand.required)
-        return attach_of(volume for first in offers for volume in first)
+        return attach_of((volume for first in offers for volume in first), demand.drivers_beside(()))
 
     def _lost(self, demand: Demand) -> Refuse:
         """Return which pods were faster: this one could have been served alone, but others of the pass came first."""

@@ -29,6 +29,7 @@ from kube.objects.model import (
     Volume,
     value_of,
 )
+from kube.store.node_view import used_volume
 
 _WEAKEST_FIRST: Final = (Mode.OFF, Mode.ANNOTATE, Mode.PREBIND, Mode.COMPLETE)
 _COMMITTING: Final = frozenset({Mode.PREBIND, Mode.COMPLETE})
@@ -123,6 +124,7 @@ def demand_of(view: View, pod: Pod, now: datetime) -> Demand | Finish | Wait | R
         hints=hints,
         limits=limits,
         begun=any(standing.begun is not None for standing in standings if isinstance(standing, Anchor)),
+        drivers=tuple(_drivers(view, standings)),
     )
 
 
@@ -344,6 +346,15 @@ def _left_off(standings: Iterable[Standing]) -> tuple[Claim, ...]:
         for standing in standings
         if isinstance(standing, LeftAlone) and standing.reason is Reason.MODE_OFF
     )
+
+
+def _drivers(view: View, standings: Iterable[Standing]) -> Iterator[tuple[str, str]]:
+    """Yield the claims that need no existing volume, and what each counts as until it has one (NodeVolumeLimits)."""
+    for standing in standings:
+        if isinstance(standing, LeftAlone) or (isinstance(standing, Open) and standing.optional):
+            used = used_volume(view.snapshot, standing.claim)
+            if used is not None:
+                yield standing.claim.key, used[0]
 
 
 def _in_use(view: View, pod: Pod) -> Rejection | None:

@@ -171,7 +171,7 @@ class _Setup:
             for topology in list(open_to.values())[:1]
             for claim in demands[0].required
         ]
-        return PodShape(demands, len(placed), kinds, at, attach_of(largest))
+        return PodShape(demands, len(placed), kinds, at, attach_of(largest, demands[0].drivers_beside(())))
 
     def _open_to(self, demand: Demand) -> list[Topology]:
         """Return the topologies where each claim has volumes, and a node with room without the others of the batch."""
@@ -186,7 +186,8 @@ class _Setup:
             if not volumes or volumes[-1].capacity < claim.request:
                 return False
             largest.append(volumes[-1])
-        return self._placing.booking.find(demand, topology, attach_of(largest)) is not None
+        attach = attach_of(largest, demand.drivers_beside(()))
+        return self._placing.booking.find(demand, topology, attach) is not None
 
     def _volumes(self, demand: Demand, claim: Claim, topology: Topology) -> list[Volume]:
         """Return the volumes that suit claims of the family in the topology, by size, as many as can matter.

@@ -78,9 +78,14 @@ def release_claim(claim: Claim, annotations: Annotations) -> Patch:
 
 
 def bind_volume(volume: Volume, claim: Claim, annotations: Annotations) -> Patch:
-    """Bind, first write. The volume is marked as bound by a controller unless its claimRef named the claim already."""
+    """Bind, first write. The volume is marked as bound by a controller unless a user's claimRef named the claim.
+
+    A claimRef of our own, of mode prebind, counts as a controller's: its record is removed here, and without the mark
+    the PV controller would keep it if the claim got another volume.
+    """
+    ours = volume.claim is None or annotations.claim_ref_is_ours(volume)
     values: dict[str, str | None] = dict.fromkeys(annotations.keys_on_volume(volume))
-    if volume.claim is None:
+    if ours:
         values[BOUND_BY_CONTROLLER] = "yes"
     return {"metadata": {"annotations": values}, "spec": {"claimRef": full_reference(claim)}}
 

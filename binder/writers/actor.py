@@ -10,6 +10,8 @@ import asyncio
 from dataclasses import dataclass
 from datetime import datetime
 
+from msgspec import structs
+
 from binder.model.decision import Applied, Finish, Mode, Outcome, Placement, Reserve
 from binder.reporting.observe import ConflictKind, ReservationMetrics
 from binder.reservation.contract import ClaimReservation, Holder, VolumeReservation
@@ -28,7 +30,7 @@ from binder.writers.preconditions import (
 )
 from binder.writers.rollback import Held, Rollback
 from kube.clock import Now
-from kube.errors import KubeError
+from kube.errors import KubeError, Unavailable
 from kube.objects.api_resource import CLAIMS, VOLUMES
 from kube.objects.model import Claim, Volume
 
@@ -55,9 +57,9 @@ class Applier:
             await self._give_up_former(placement)
         volumes: list[Volume] = []
         for placement in decision.placements:
-            volume = await self._hold(placement, decision.mode, now)
-            held.append((placement.claim, volume.name))
-            volumes.append(volume)
+            # Before the write: its response may be lost. Only what is reserved for the claim is rolled back.
+            held.append((placement.claim, placement.volume.name))
+            volumes.append(await self._hold(placement, decision.mode, now))
         for placement, volume in zip(decision.placements, volumes, strict=True):
             await self._reserve_claim(placement, volume, decision, now)
             await self._keep_one(placement)
@@ -76,19 +78,22 @@ class Applier:
         raise LostPlacement(placement, f"an earlier reservation of claim {placement.claim.key} kept changing")
 
     async def _hold(self, placement: Placement, mode: Mode, now: datetime) -> Volume:
-        """Write one volume's side and confirm it; if a watch shows it as held already, it is read."""
+        """Write one volume's side and confirm it; if a watch shows it as held already, it is read.
+
+        So it is after a write whose response was lost, because that may have been executed.
+        """
         claim, volume, read = placement.claim, placement.volume, False
         for _ in range(TRIES):
             self.preconditions.require_healthy(placement, volume)
             if self._is_held(volume, claim, mode, now):
                 if read:
                     return volume
-                volume, read = await self._same_offer(placement, volume, now), True
+                volume, read = await self._same_offer(placement, volume, mode, now), True
                 continue
             try:
                 written = (await self.client.patch_volume(volume, self._body(claim, mode, now))).record
-            except FASTER:
-                volume, read = await self._same_offer(placement, volume, now), True
+            except (*FASTER, Unavailable):
+                volume, read = await self._same_offer(placement, volume, mode, now), True
                 continue
             if not self._is_held(written, claim, mode, now):
                 raise LostPlacement(placement, "the API server's answer does not show our reservation")
@@ -108,12 +113,14 @@ class Applier:
             return False
         return mode is Mode.ANNOTATE or reference_is_ours(volume, claim.key, claim.uid)
 
-    async def _same_offer(self, placement: Placement, before: Volume, now: datetime) -> Volume:
-        """Read a volume that changed meanwhile; return it if it is still the one that was chosen."""
+    async def _same_offer(self, placement: Placement, before: Volume, mode: Mode, now: datetime) -> Volume:
+        """Read a volume that changed meanwhile; return it if it is still the one that was chosen, or is committed."""
         fresh = (await self.preconditions.reread(placement, before.name)).record
         if fresh.resource_version == before.resource_version:
             return fresh
-        if not same_offer(before, fresh, placement.claim, self.settings.annotations, now):
+        committed = mode is not Mode.ANNOTATE and self._is_held(fresh, placement.claim, mode, now)
+        offered = structs.replace(fresh, claim=before.claim) if committed else fresh
+        if not same_offer(before, offered, placement.claim, self.settings.annotations, now):
             taken = fresh.claim is not None
             kind = ConflictKind.ALREADY_CLAIMED if taken else ConflictKind.RESOURCE_VERSION
             self.metrics.conflicted(VOLUMES.plural, kind)

@@ -42,6 +42,7 @@ from binder.writers.preconditions import (
 )
 from binder.writers.rollback import Held
 from kube.clock import Now
+from kube.errors import Unavailable
 from kube.objects.api_resource import CLAIMS, VOLUMES, Resource
 from kube.objects.model import Claim, Volume
 
@@ -117,13 +118,19 @@ class Completer:
         return None if volume is None else LiveVolume(volume, msgspec.Raw(b""))
 
     async def _commit(self, placement: Placement, now: datetime, ours: list[Held]) -> LiveVolume:
-        """First write: the volume's claimRef. What another writer wrote there must not be rolled back."""
-        claim, volume = placement.claim, placement.volume
+        """First write: the volume's claimRef. What another writer wrote there must not be rolled back.
+
+        A write whose response was lost may have been executed, or may be yet: the claimRef then counts as ours.
+        """
+        claim, volume, in_doubt = placement.claim, placement.volume, False
         for _ in range(TRIES):
             self.preconditions.require_healthy(placement, volume)
             try:
                 written = await self.client.patch_volume(volume, bind_volume(volume, claim, self.annotations))
-            except FASTER:
+            except (*FASTER, Unavailable) as failure:
+                if isinstance(failure, Unavailable) and not in_doubt:
+                    in_doubt = True
+                    ours.append((claim, volume.name))
                 live = await self.preconditions.reread(placement, volume.name)
                 if names(live.record, claim):
                     return live
@@ -131,7 +138,8 @@ class Completer:
                     raise self._lost(placement, VOLUMES, f"volume {volume.name} {what_happened(live.record)}") from None
                 volume = live.record
                 continue
-            ours.append((claim, volume.name))
+            if not in_doubt:
+                ours.append((claim, volume.name))
             if not names(written.record, claim):
                 raise LostPlacement(placement, "the API server's response does not show our claimRef")
             return written

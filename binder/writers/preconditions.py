@@ -5,7 +5,8 @@ volume is decided in the plan, which reads it here. The loop is: plan, probe wha
 everything chosen has a recent verdict. The last check is inside the worker's turn, for which a decision may have
 waited.
 
-Pod and claims are read from the API server if volumes are going to be committed. A volume's health is evaluated in the
+Pod and claims are read from the API server if volumes are going to be committed, and the node for which they were
+chosen has to fit the pod still. A volume's health is evaluated in the
 version that is about to be written, never in the one that was planned with. This module also has what all writers
 share: the settings of writing, how an attempt ends, and when a volume is still the one that was offered.
 """
@@ -24,6 +25,7 @@ from binder.health.node_storage import NodeStorage
 from binder.health.volume_policy import refuse_health
 from binder.matching.index import VolumeIndex
 from binder.matching.matching import is_mine
+from binder.matching.node_fit import refuse_node, refuse_reach, refuse_resources
 from binder.matching.rejection import Reason
 from binder.model.decision import Finish, Lost, Mode, Outdated, Placement, Reserve
 from binder.model.view import PlanSettings, View
@@ -33,6 +35,7 @@ from binder.writers.object_client import LiveVolume, ObjectClient
 from csi.health.verdict import USABLE, HealthState, Verdict
 from kube.clock import Clock, within
 from kube.objects.model import BIND_COMPLETED, SELECTED_NODE, Claim, Pod, Volume, value_of
+from kube.store.node_view import node_view
 
 Key = tuple[str, str]
 """A driver's name and a volume's handle."""
@@ -202,6 +205,7 @@ class Preconditions:
         self._require_same(decision.pod, pod)
         if not may_commit(decision.pod, self._client.snapshot()):
             raise OutdatedDecision(f"kube-scheduler may be scheduling a pod with the claims of {decision.pod.key}")
+        self._require_fit(decision)
         pairs = zip(claims, decision.placements, strict=True)
         return replace(decision, placements=tuple(Placement(claim, planned.volume) for claim, planned in pairs))
 
@@ -253,6 +257,19 @@ class Preconditions:
         if any(is_mine(fresh, volumes[name]) for name in named):
             raise OutdatedDecision(f"a volume already names claim {planned.key}")
         return fresh
+
+    def _require_fit(self, decision: Reserve) -> None:
+        """Raise OutdatedDecision if the node for which the volumes were chosen does not fit the pod any more."""
+        pod, snapshot = decision.pod, self._client.snapshot()
+        node = snapshot.nodes.get(decision.node)
+        if node is None:
+            raise OutdatedDecision(f"node {decision.node} was deleted")
+        refused = refuse_reach((placement.volume for placement in decision.placements), node)
+        if pod.node_name != node.name:
+            refused = refused or refuse_node(pod, node)
+            refused = refused or refuse_resources(pod, node.name, node_view(snapshot, node.name).free)
+        if refused is not None:
+            raise OutdatedDecision(f"node {refused}")
 
     def _require_same(self, planned: Pod, seen: Pod | None) -> None:
         if seen is None or decisive(seen) != decisive(planned):

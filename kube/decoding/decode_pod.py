@@ -173,8 +173,9 @@ def effective_requests(
     if they are infeasible (KEP-1287, KEP-5419). `defaults` is what a container counts as for a resource that it does
     not request.
 
-    Kubernetes 1.36 adds up the largest of each container. 1.37 takes the largest of the sums, and counts the allocated
-    resources of init containers, and of containers without actual ones, too. The result is no less than either.
+    Kubernetes 1.36 adds up the largest of each container. 1.37 takes the largest of the sums, which the status of the
+    pod may state as a whole, and counts the allocated resources of init containers, and of containers without actual
+    ones, too. The result is no less than either.
     """
     resized = _Resized(status, defaults)
     total: Requests = {}
@@ -193,6 +194,7 @@ def effective_requests(
             _add(running, restartable)
             _raise(initial, running)
     _raise(total, initial)
+    _raise(total, resized.whole)
     total.update(resized.pod_level(spec.resources))
     _add(total, amounts(spec.overhead, "$.spec.overhead"))
     return total
@@ -212,6 +214,9 @@ class _Resized:
         self._pod_held = None
         if status.resources is not None:
             self._pod_held = _held(status.resources, status.allocated_resources, "$.status")
+        stated = status.resources is not None and status.resources.requests is not None
+        self.whole = self._pod_held or {} if stated and status.allocated_resources is not None else {}
+        """What the pod as a whole has, if its status says so."""
         pending = next((condition for condition in status.conditions or () if condition.type == _RESIZE), None)
         self._infeasible = pending is not None and pending.reason == "Infeasible"
 

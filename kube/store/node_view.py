@@ -6,10 +6,13 @@ from dataclasses import dataclass
 from kube.objects.model import Claim, Node, Taint, Volume
 from kube.rules.resource_fit import free_resources
 from kube.rules.taints import UNSCHEDULABLE
+from kube.store.csi_migration import driver_of_provisioner, driver_of_source
 from kube.store.snapshot import Snapshot
 
 UsedVolume = tuple[str, str]
-"""Driver and volume handle. A claim without a volume counts as a volume of its class's provisioner."""
+"""Driver and volume handle, of in-tree volumes the name instead. A claim without a volume counts as a volume of its
+class's provisioner.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +63,11 @@ def used_volume(snapshot: Snapshot, claim: Claim) -> UsedVolume | None:
     """Return what a claim counts as towards attach limits (NodeVolumeLimits plugin); None if it does not count."""
     volume = snapshot.volumes.get(claim.volume_name)
     if volume is not None:
-        return _csi_volume(volume)
+        return csi_volume(volume)
     storage_class = snapshot.classes.get(claim.storage_class or "")
     if storage_class is None or not storage_class.provisioner:
         return None
-    return storage_class.provisioner, f"claim {claim.key}"
+    return driver_of_provisioner(storage_class.provisioner), f"claim {claim.key}"
 
 
 def _used_volumes(snapshot: Snapshot, claim_keys: Iterable[str]) -> Iterator[UsedVolume]:
@@ -78,13 +81,16 @@ def _used_volumes(snapshot: Snapshot, claim_keys: Iterable[str]) -> Iterator[Use
 def _attachments(snapshot: Snapshot, node_name: str) -> Iterator[UsedVolume]:
     for name in snapshot.attachments_by_node.get(node_name, ()):
         volume = snapshot.volumes.get(snapshot.attachments[name].volume_name)
-        used = _csi_volume(volume) if volume is not None else None
-        if used is not None:
-            yield used
+        if volume is not None and volume.driver and volume.handle:
+            yield volume.driver, volume.handle
 
 
-def _csi_volume(volume: Volume) -> UsedVolume | None:
-    return (volume.driver, volume.handle) if volume.driver and volume.handle else None
+def csi_volume(volume: Volume) -> UsedVolume | None:
+    """Return what a volume counts as towards attach limits; None if no CSI driver attaches it."""
+    if volume.driver:
+        return (volume.driver, volume.handle) if volume.handle else None
+    driver = driver_of_source(volume.source)
+    return (driver, f"volume {volume.name}") if driver else None
 
 
 def effective_taints(node: Node) -> tuple[Taint, ...]:

@@ -31,9 +31,10 @@ class Snapshot:
     """Objects by key (`namespace/name`, or the name), and the indexes that rules use.
 
     `pods_by_claim`: claim key -> keys of the pods that use it, finished ones left out. `pods_by_node`: node name ->
-    keys of the pods assigned to it, finished ones left out. `volumes_by_claim`: claim key -> names of the volumes whose
-    claimRef names it (whatever its uid). `volumes_reserved_for`: claim key -> names of the volumes whose annotation
-    reserves them for it. `claims_by_volume`: volume name -> keys of the claims whose spec.volumeName is it.
+    keys of the pods assigned to it, finished ones left out. `pods_by_nominated_node`: node name -> keys of the pods
+    nominated for it and not assigned yet, those being deleted left out. `volumes_by_claim`: claim key -> names of the
+    volumes whose claimRef names it (whatever its uid). `volumes_reserved_for`: claim key -> names of the volumes whose
+    annotation reserves them for it. `claims_by_volume`: volume name -> keys of the claims whose spec.volumeName is it.
     `attachments_by_node`: node name -> names of its VolumeAttachments. `capacities_by_class`: the capacities by class
     and node labels. `csi_nodes_by_ailing_driver`: driver -> names of the CSINodes that report a condition of its
     storage. `constraining_pods`: key -> key of the pods that limit where others may go: by required anti-affinity, and
@@ -51,6 +52,7 @@ class Snapshot:
     attachments: Map[str, VolumeAttachment] = Map()
     pods_by_claim: Mapping[str, Keys] = _NONE
     pods_by_node: Mapping[str, Keys] = _NONE
+    pods_by_nominated_node: Mapping[str, Keys] = _NONE
     volumes_by_claim: Mapping[str, Keys] = _NONE
     volumes_reserved_for: Mapping[str, Keys] = _NONE
     claims_by_volume: Mapping[str, Keys] = _NONE

@@ -36,6 +36,7 @@ class Store:
         self._snapshot: Snapshot | None = None
         self._pods_by_claim: Index[Pod] = Index(lambda pod: () if pod.finished else pod.claim_keys)
         self._pods_by_node: Index[Pod] = Index(lambda pod: () if pod.finished else _words(pod.node_name))
+        self._pods_by_nominated_node: Index[Pod] = Index(_nominated)
         self._volumes_by_claim: Index[Volume] = Index(_claim_of)
         self._volumes_reserved_for: Index[Volume] = Index(
             lambda record: _words(value_of(record.annotations, reserved_for))
@@ -50,7 +51,7 @@ class Store:
         self.volumes: Collection[Volume] = Collection((self._volumes_by_claim, self._volumes_reserved_for), changed)
         self.classes: Collection[StorageClass] = Collection((), changed)
         self.pods: Collection[Pod] = Collection(
-            (self._pods_by_claim, self._pods_by_node, self._constraining_pods), changed
+            (self._pods_by_claim, self._pods_by_node, self._pods_by_nominated_node, self._constraining_pods), changed
         )
         self.nodes: Collection[Node] = Collection((), changed)
         self.csi_nodes: Collection[CSINode] = Collection((self._csi_nodes_by_ailing_driver,), changed)
@@ -84,6 +85,7 @@ class Store:
                 attachments=self.attachments.items,
                 pods_by_claim=self._pods_by_claim.entries,
                 pods_by_node=self._pods_by_node.entries,
+                pods_by_nominated_node=self._pods_by_nominated_node.entries,
                 volumes_by_claim=self._volumes_by_claim.entries,
                 volumes_reserved_for=self._volumes_reserved_for.entries,
                 claims_by_volume=self._claims_by_volume.entries,
@@ -100,6 +102,10 @@ class Store:
 
 def _words(word: str | None) -> tuple[str, ...]:
     return (word,) if word else ()
+
+
+def _nominated(pod: Pod) -> tuple[str, ...]:
+    return () if pod.node_name or pod.finished or pod.deleting else _words(pod.nominated_node)
 
 
 def _constraining(pod: Pod) -> tuple[str, ...]:

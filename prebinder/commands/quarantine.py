@@ -4,6 +4,7 @@ them.
 
 import asyncio
 import sys
+from collections.abc import Iterable
 from typing import Final
 
 import cloup
@@ -14,6 +15,7 @@ from binder.matching.matching import class_of
 from binder.reservation.contract import Annotations
 from binder.writers.object_client import FASTER, patch_as_seen
 from kube.client.api import KubeApi
+from kube.errors import Invalid
 from kube.objects.api_resource import VOLUMES
 from kube.objects.model import Volume, value_of
 from prebinder.command_line.cluster_access import ClusterAccess, access_flags, cluster_api
@@ -98,19 +100,34 @@ async def _release(access: ClusterAccess, names: tuple[str, ...]) -> int:
     async with cluster_api(access) as api:
         volumes = await read_volumes(api, names, annotations.prefix)
         inside = [volume for volume in volumes if _inside(volume, annotations)]
-        for volume in inside:
-            await release(api, volume.name, annotations)
-            sys.stdout.write(f"{volume.name} released\n")
-    outside = sorted(set(names) - {volume.name for volume in inside})
-    if outside:
-        raise CommandError(
-            f'volume "{outside[0]}" is not in quarantine; list those that are: pvc-prebinder quarantine list'
-        )
+        problems = await release_each(api, [volume.name for volume in inside], annotations)
+    problems += [
+        f'volume "{name}" is not in quarantine; list those that are: pvc-prebinder quarantine list'
+        for name in sorted(set(names) - {volume.name for volume in inside})
+    ]
+    if problems:
+        raise CommandError("; ".join(problems))
     return ExitCode.FINE
 
 
+async def release_each(api: KubeApi, names: Iterable[str], annotations: Annotations) -> list[str]:
+    """Release volumes, and return why some could not be: that is no reason to leave the others."""
+    problems: list[str] = []
+    for name in names:
+        try:
+            await release(api, name, annotations)
+        except CommandError as error:
+            problems.append(str(error))
+        else:
+            sys.stdout.write(f"{name} released\n")
+    return problems
+
+
 async def release(api: KubeApi, name: str, annotations: Annotations) -> None:
-    """End the quarantine of a volume as it is now. CommandError if the volume keeps changing meanwhile."""
+    """End the quarantine of a volume as it is now.
+
+    CommandError if that is not possible, if the API server rejects this change, or if the volume keeps changing.
+    """
     for _ in range(_TRIES):
         for volume in await read_volumes(api, (name,), annotations.prefix):
             if not _inside(volume, annotations):
@@ -125,6 +142,8 @@ async def release(api: KubeApi, name: str, annotations: Annotations) -> None:
                 await patch_as_seen(api, VOLUMES, name, body, resource_version=version, uid=volume.uid)
             except FASTER:
                 continue
+            except Invalid as error:
+                raise CommandError(f'volume "{name}": {error.message}') from error
             return
     raise CommandError(f'volume "{name}" kept changing; try again')
 

@@ -46,13 +46,17 @@ class Write:
 
 
 class FakeKubeApi:
-    """The server. `writes` is the log of all successful writes through a connection."""
+    """The server. `writes` is the log of all successful writes through a connection.
+
+    `lose_responses`: numbers of writes, counted from the first one, that succeed while their response is lost.
+    """
 
     def __init__(self) -> None:
         self.objects: dict[tuple[str, str], Object] = {}
         self.writes: list[Write] = []
         self.refuse_next: list[tuple[str, Response | Unavailable]] = []
         self.before_write: Hook | None = None
+        self.lose_responses: set[int] = set()
         self.lagging = False
         self._version = 100
         self._stores: list[Store] = []
@@ -202,6 +206,9 @@ class Connection:
                     raise refusal
                 return refusal
         response = self._server.answer(request)
+        if write and len(self._server.writes) in self._server.lose_responses:
+            self._server.lose_responses.remove(len(self._server.writes))
+            raise Unavailable(request.method, request.path, 0, "Timeout", "no response")
         if write and self._left is not None and response.status in {200, 201}:
             self._left -= 1
             if self._left == 0:

@@ -4,9 +4,11 @@ from collections.abc import Iterator
 from random import Random
 
 import pytest
+from msgspec.structs import replace
 
 from binder.controllers.wakeups import LONGEST_BACKOFF, Wakeups
 from kube.objects.constraints import Constraints, HostPort
+from kube.objects.model import Pod
 from kube.store.store import Store
 from kube.workqueue import WorkQueue
 from tests.binder.counts import Counts
@@ -75,4 +77,25 @@ def test_a_pod_that_requires_something_of_others_is_woken_when_another_comes_to_
     waiting.wakeups.refused(POD, ["fast"], 4.0)
     waiting.clock.jump(4.0)
     waiting.store.pods.upsert(pod("other", node="n1", resource_version=2))
+    assert waiting.looks == looks
+
+
+@pytest.mark.parametrize(
+    ("new", "looks"),
+    [
+        pytest.param(pod("nominee"), 1, id="no-longer-nominated"),
+        pytest.param(pod("nominee", nominated_node="n2"), 1, id="nominated-for-another-node"),
+        pytest.param(pod("nominee", nominated_node="n1", deleting=True), 1, id="being-deleted"),
+        pytest.param(None, 1, id="deleted"),
+        pytest.param(pod("nominee", nominated_node="n1", node="n1"), 0, id="assigned"),
+    ],
+)
+def test_a_pod_that_keeps_no_room_any_more_wakes_it(waiting: Waiting, new: Pod | None, looks: int) -> None:
+    nominee = pod("nominee", nominated_node="n1")
+    waiting.store.pods.upsert(nominee)
+    waiting.wakeups.refused(POD, ["fast"], 0.0)
+    if new is None:
+        waiting.store.pods.delete(nominee.key)
+    else:
+        waiting.store.pods.upsert(replace(new, resource_version=2))
     assert waiting.looks == looks

@@ -31,6 +31,15 @@ def test_a_volume_that_named_the_claim_already_is_not_marked() -> None:
     }
 
 
+def test_a_volume_that_mode_prebind_committed_is_marked() -> None:
+    record = Annotations().claim_ref_record(claim())
+    ours = volume(claim=reference("default/data"), annotations=record)
+    values = bind_volume(ours, claim(), Annotations())["metadata"]["annotations"]
+    assert values == {MARK: "yes", Annotations().claim_ref: None}
+    others = volume(claim=reference("default/data"), annotations=Annotations().claim_ref_record(claim("other")))
+    assert MARK not in bind_volume(others, claim(), Annotations())["metadata"]["annotations"]
+
+
 def test_a_claim_that_named_the_volume_already_is_only_completed() -> None:
     assert bind_claim(claim(volume_name="pv-1"), "pv-1", Annotations()) == {
         "metadata": {"annotations": {"pv.kubernetes.io/bind-completed": "yes"}}

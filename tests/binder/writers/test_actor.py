@@ -187,7 +187,8 @@ async def test_a_bind_that_completed_meanwhile_is_never_undone() -> None:
 
 async def test_an_error_of_the_api_server_takes_back_and_tries_again() -> None:
     world = three_claims()
-    world.server.refuse_next.append(("PATCH /api/v1/persistentvolumes/pv-2", failure(500, "InternalError")))
+    for method in ("PATCH", "GET"):
+        world.server.refuse_next.append((f"{method} /api/v1/persistentvolumes/pv-2", failure(500, "InternalError")))
     async with world.process() as process:
         await process.run(0.06)
         assert world.annotations("persistentvolumes", "pv-1") == {}

@@ -1,14 +1,19 @@
 """What changes between plan and write: nothing is committed on the strength of what was so a moment ago."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from binder.controllers.reconciler import COMMIT_AFTER
 from binder.model.decision import Mode
-from csi.health.verdict import HealthState
+from csi.health.verdict import HealthState, Verdict
 from kube.client.transport import Request
-from tests.binder.world import World, bind, reservation
+from tests.binder.world import Doctor, World, bind, reservation
+from tests.builders import ZONE
+from tests.fake_clock import FakeClock
 from tests.fakes.kube_api import failure
 from tests.fakes.objects import claim_object, pod_object, volume_object
 
@@ -71,6 +76,7 @@ async def test_a_claim_that_was_bound_unseen_gets_no_volume(mode: Mode) -> None:
         pytest.param(lambda pod: pod["spec"].update(nodeName="node-b1"), id="got a node"),
         pytest.param(lambda pod: pod["spec"].pop("schedulingGates"), id="lost its gate"),
         pytest.param(lambda pod: pod["status"].update(phase="Failed"), id="has ended"),
+        pytest.param(lambda pod: pod["spec"].update(nodeSelector={"disk": "ssd"}), id="selects other nodes"),
     ],
 )
 async def test_a_pod_that_changed_unseen_gets_no_volume(mode: Mode, change: Any) -> None:
@@ -81,6 +87,56 @@ async def test_a_pod_that_changed_unseen_gets_no_volume(mode: Mode, change: Any)
         world.server.change("pods", "default/web", change)
         await process.run(1)
     assert untouched(world, "pv-1")
+
+
+@dataclass
+class Onlooker(Doctor):
+    """Something happens while the first volume is probed, after it was chosen and before it is written."""
+
+    clock: FakeClock
+    event: Callable[[], object]
+
+    def __post_init__(self) -> None:
+        super().__init__(self.clock)
+
+    async def verdict(self, driver: str, handle: str, max_age: timedelta) -> Verdict:
+        if not self.probed:
+            self.event()
+        return await super().verdict(driver, handle, max_age)
+
+
+def _full(world: World, node: str) -> None:
+    pod = pod_object(f"on-{node}", [], node=node)
+    pod["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "8"}}
+    world.put(pod)
+
+
+@pytest.mark.parametrize("mode", COMMITTING)
+@pytest.mark.parametrize(
+    "happens",
+    [
+        pytest.param(lambda world, node: world.server.remove("nodes", node), id="deleted"),
+        pytest.param(
+            lambda world, node: world.server.change("nodes", node, lambda it: it["spec"].update(unschedulable=True)),
+            id="cordoned",
+        ),
+        pytest.param(
+            lambda world, node: world.server.change("nodes", node, lambda it: it["metadata"]["labels"].pop(ZONE)),
+            id="moved",
+        ),
+        pytest.param(_full, id="filled"),
+    ],
+)
+async def test_no_volume_is_committed_for_a_node_that_does_not_fit_any_more(mode: Mode, happens: Any) -> None:
+    world = World(mode)
+    pod = pod_object("web", ["data"], gated=True)
+    pod["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "2"}}
+    world.put(claim_object("data"), pod, volume_object("pv-a", zone="a"), volume_object("pv-b", "20Gi", zone="b"))
+    world.doctor = Onlooker(world.clock, lambda: [happens(world, node) for node in ("node-a1", "node-a2")])
+    async with world.process() as process:
+        await process.run()
+    assert untouched(world, "pv-a")
+    assert world.volume("pv-b")["spec"]["claimRef"]["name"] == "data"
 
 
 @pytest.mark.parametrize("ending", ["pv-1", "pv-1/status", "data"])

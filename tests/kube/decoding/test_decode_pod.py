@@ -185,13 +185,24 @@ def test_a_resize_in_place(has: str, allocated: str, reason: str | None, counted
 def test_a_resize_in_place_of_the_pod_as_a_whole(
     has: str | None, allocated: str, reason: str | None, counted: str
 ) -> None:
+    """From 1.37 on also with what the spec does not request for the pod, here memory."""
     status: dict[str, Any] = {
         "resources": None if has is None else {"requests": {"cpu": has, "memory": "9Gi"}},
         "allocatedResources": {"cpu": allocated},
         "conditions": [{"type": "PodResizePending", "status": "True", "reason": reason}] if reason else None,
     }
     spec = {"containers": [container(cpu="1", memory="1Gi")], "resources": {"requests": {"cpu": "3"}}}
-    assert pod(spec, status).requests == builders.resources({"cpu": counted, "memory": "1Gi"})
+    memory = "1Gi" if has is None else "9Gi"
+    assert pod(spec, status).requests == builders.resources({"cpu": counted, "memory": memory})
+
+
+def test_what_a_pod_has_as_a_whole_counts_although_it_requests_it_by_its_containers() -> None:
+    """So it does from 1.37 on, once both what it has and what it was promised are stated."""
+    has = {"resources": {"requests": {"cpu": "3"}}, "allocatedResources": {"cpu": "2"}}
+    spec = {"containers": [container(cpu="1")]}
+    assert pod(spec, has).requests == builders.resources({"cpu": "3"})
+    del has["allocatedResources"]
+    assert pod(spec, has).requests == builders.resources({"cpu": "1"})
 
 
 def test_containers_resized_against_each_other_count_with_no_less_than_any_version_of_kubernetes_counts() -> None:

@@ -43,6 +43,15 @@ def test_an_unknown_node() -> None:
             id="shared-by-two-pods",
         ),
         pytest.param([USER, CLAIM, builders.volume("pv", source="nfs")], {}, id="not-csi"),
+        pytest.param(
+            [USER, CLAIM, builders.volume("pv", source="awsElasticBlockStore")], {"ebs.csi.aws.com": 1}, id="migrated"
+        ),
+        pytest.param([USER, CLAIM, builders.volume("pv", source="azureFile")], {}, id="migrated-but-not-counted"),
+        pytest.param(
+            [USER, builders.claim("data"), builders.storage_class("fast", provisioner="kubernetes.io/gce-pd")],
+            {"pd.csi.storage.gke.io": 1},
+            id="unbound-of-a-migrated-class",
+        ),
         pytest.param([USER, VOLUME], {}, id="claim-not-there"),
         pytest.param(
             [USER, builders.claim("data"), builders.storage_class("fast", provisioner="p.example")],

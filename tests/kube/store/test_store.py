@@ -50,6 +50,17 @@ def test_is_synced_when_every_kind_is() -> None:
             id="pods-by-node",
         ),
         pytest.param(
+            [
+                builders.pod("a", nominated_node="n1"),
+                builders.pod("b", nominated_node="n1", node="n1"),
+                builders.pod("c", nominated_node="n1", deleting=True),
+                builders.pod("d"),
+            ],
+            "pods_by_nominated_node",
+            {"n1": ("default/a",)},
+            id="pods-by-nominated-node",
+        ),
+        pytest.param(
             [builders.volume("a", claim="default/data"), builders.volume("b", claim="data"), builders.volume("c")],
             "volumes_by_claim",
             {"default/data": ("a",), "/data": ("b",)},

@@ -1,0 +1,59 @@
+"""A write succeeds and its response is lost: the object is read, and rolled back with the others if that is due."""
+
+import pytest
+
+from binder.model.decision import Mode
+from kube.client.transport import Request
+from tests.binder.world import World
+from tests.fakes.objects import claim_object, pod_object, volume_object
+
+THIEF = {"kind": "PersistentVolumeClaim", "namespace": "elsewhere", "name": "thief", "uid": "uid-thief"}
+CLAIMS = ("one", "two", "three")
+
+
+def one_pod(mode: Mode) -> World:
+    """A gated pod with three claims, and exactly as many volumes."""
+    world = World(mode)
+    world.put(*(volume_object(f"pv-{number}", f"{number}0Gi") for number in (1, 2, 3)))
+    world.put(*(claim_object(name) for name in CLAIMS), pod_object("web", CLAIMS, gated=True))
+    return world
+
+
+def claimed(world: World) -> dict[str, str]:
+    """Return which claim each volume names."""
+    volumes = {volume["metadata"]["name"]: volume["spec"] for volume in world.server.all("persistentvolumes")}
+    return {name: spec["claimRef"]["name"] for name, spec in volumes.items() if "claimRef" in spec}
+
+
+@pytest.mark.parametrize("mode", [Mode.PREBIND, Mode.COMPLETE])
+@pytest.mark.parametrize("lost", [1, 2])
+async def test_all_or_none_holds_although_it_was_not_known_that_a_volume_was_written(mode: Mode, lost: int) -> None:
+    world = one_pod(mode)
+    world.server.lose_responses = {lost}
+
+    def take_the_last(request: Request) -> None:
+        if request.path.endswith("/pv-3"):
+            world.server.before_write = None
+            world.server.put(volume_object("pv-3", "30Gi", claim=THIEF, phase="Bound"))
+
+    world.server.before_write = take_the_last
+    async with world.process() as process:
+        await process.run(30)
+        assert claimed(world) == {"pv-3": "thief"}
+        assert all(world.annotations("persistentvolumes", name) == {} for name in ("pv-1", "pv-2"))
+        assert world.violations() == []
+
+
+@pytest.mark.parametrize("mode", [Mode.ANNOTATE, Mode.PREBIND, Mode.COMPLETE])
+@pytest.mark.parametrize("lost", range(1, 14))
+async def test_the_pod_gets_its_volumes_whichever_response_is_lost(mode: Mode, lost: int) -> None:
+    world = one_pod(mode)
+    world.server.lose_responses = {lost}
+    async with world.process() as process:
+        await process.run(60)
+    assert world.violations() == []
+    assert world.server.get("pods", "default/web")["spec"].get("schedulingGates") is None
+    held = claimed(world)
+    if mode is Mode.ANNOTATE:
+        held = {name: world.annotations("persistentvolumes", name)["reserved-for"] for name in ("pv-1", "pv-2", "pv-3")}
+    assert len(set(held.values())) == len(CLAIMS)

@@ -125,15 +125,22 @@ def _in_one_line(error: click.ClickException) -> str:
 def _problem(error: click.ClickException, context: click.Context | None) -> str:
     match error:
         case click.NoSuchOption():
-            return f'unknown flag "{error.option_name}"{did_you_mean(error.option_name, _options(context))}'
+            return f'unknown flag "{error.option_name}"{_meant(error.option_name, _options(context))}'
         case click.MissingParameter():
             return f"{_flag(error)} is required."
         case click.BadParameter():
-            return f"{_flag(error)}: {error.message.rstrip('.')}."
+            end = "" if error.message.endswith(("?", ".")) else "."
+            place = f"{_flag(error)}: " if isinstance(error.param, click.Option) else ""
+            return f"{place}{error.message}{end}"
         case click.BadOptionUsage():
             return f"{error.option_name} needs a value."
         case _:
             return error.message
+
+
+def _meant(flag: str, options: Sequence[str]) -> str:
+    begun = [option for option in options if option.startswith(flag)]
+    return f'; did you mean "{begun[0]}"?' if len(begun) == 1 else did_you_mean(flag, options)
 
 
 def _flag(error: click.BadParameter) -> str:

@@ -1,6 +1,7 @@
 """The real transport: HTTP to an API server with aiohttp, with the official client's credentials."""
 
 import asyncio
+import os
 import ssl
 from collections.abc import AsyncIterable, AsyncIterator
 from contextlib import asynccontextmanager, nullcontext
@@ -150,13 +151,22 @@ class KubernetesTransport:
             raise self._unavailable(request, error) from error
 
     def _unavailable(self, request: Request, error: Exception) -> Unavailable:
-        cause = redacted(str(error)) or type(error).__name__
+        cause = redacted(_cause_of(error)) or type(error).__name__
         source = self._credentials.source
         question = f"is the API server running, and is the address in {source} correct?"
         if isinstance(error, aiohttp.ClientConnectorCertificateError):
             question = f"does the certificate authority in {source} match this server?"
         message = f"no answer from {self.server}: {cause}; {question}"
         return Unavailable(request.method, request.path, 0, type(error).__name__, message)
+
+
+def _cause_of(error: Exception) -> str:
+    """Return the operating system's words for a connection that failed; aiohttp's repeat the address."""
+    if isinstance(error, aiohttp.ClientConnectorError) and not isinstance(error, aiohttp.ClientSSLError):
+        number = error.os_error.errno
+        if number is not None and number > 0:
+            return os.strerror(number)
+    return str(error)
 
 
 async def split_lines(chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:

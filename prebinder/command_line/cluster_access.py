@@ -11,7 +11,7 @@ import cloup
 from binder.reservation.contract import DEFAULT_PREFIX
 from kube.client.api import KubeApi
 from kube.client.dry_run import DryRun
-from kube.errors import Forbidden, KubeconfigError, KubeError, Unauthorized
+from kube.errors import Forbidden, KubeconfigError, KubeError, Unauthorized, Unavailable
 from prebinder.command_line.parameters import FILE
 from prebinder.config.annotation_prefix import AnnotationPrefix
 from prebinder.errors import CommandError
@@ -71,5 +71,8 @@ async def connection(kubeconfig: str | None, context: str | None) -> AsyncIterat
         raise CommandError(f"{error}; request that permission, or choose another --context") from error
     except Unauthorized as error:
         raise CommandError(f"{error}; credentials rejected; log in again") from error
+    except Unavailable as error:
+        # Without any response it does not matter what was asked for.
+        raise CommandError(str(error) if error.status else error.message) from error
     except (KubeconfigError, KubeError) as error:
         raise CommandError(str(error)) from error

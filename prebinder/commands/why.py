@@ -199,7 +199,8 @@ def command(  # noqa: PLR0913, PLR0917 - one for each flag
     chosen = "" if everywhere else namespace or ("default" if targets else "")
     report = report_on(facts, targets, chosen, selector)
     printer.print(report, facts.now)
-    return exit_code(report)
+    # What could not be read may be pending.
+    return ExitCode.INCONCLUSIVE if faults and not report.items else exit_code(report)
 
 
 def _check(

@@ -34,7 +34,7 @@ def parse_target(text: str) -> Target:
         return Target("", text)
     known = _KINDS.get(kind.lower().removesuffix("."))
     if known is None or not name or "/" in name:
-        meant = did_you_mean(kind, ("pod", "pvc", "pv")).rstrip(".")
+        meant = did_you_mean(kind, ("pod", "pvc", "pv")) if known is None else "."
         raise ValueError(f'expected pod/NAME, pvc/NAME, pv/NAME or NAME, found "{text}"{meant}')
     return Target(known, name)
 

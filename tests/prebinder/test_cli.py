@@ -28,6 +28,12 @@ TOP = [command for commands in cli.SECTIONS.values() for command in commands]
         ),
         pytest.param(["dev", "devclustr"], 'unknown command "devclustr"; did you mean "devcluster"?', id="below dev"),
         pytest.param(["match"], "--match reads a dump: --filename is required", id="a flag is missing"),
+        pytest.param(["why", "--al"], 'unknown flag "--al"; did you mean "--all-namespaces"? See', id="a beginning"),
+        pytest.param(["why", "-o", "jsn"], 'found "jsn"; did you mean "json"? See', id="one mark at the end"),
+        pytest.param(
+            ["why", "node/a"], 'binder: expected pod/NAME, pvc/NAME, pv/NAME or NAME, found "node/a". See', id="a kind"
+        ),
+        pytest.param(["why", "pod/a/b"], 'found "pod/a/b". See', id="a name"),
         pytest.param(["why", "--node", "n1", "-f", "-"], "--node needs --match", id="a flag of --match"),
         pytest.param(["match", "-f", "-", "-o", "wide"], "one report, as text or json", id="a form of why"),
         pytest.param(["extender", "--bind-address=0"], "the extender needs an address such as", id="no address"),

@@ -1,5 +1,6 @@
 """Everything pending in a table: one line for each cause, the worst first."""
 
+import re
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from prebinder.why.causes.objects import age_of
-from prebinder.why.rendering.text import full_name, printable
+from prebinder.why.rendering.text import full_name, note_lines, printable
 from prebinder.why.report.report import Item, WhyReport
 
 _CULPRITS: Final = frozenset({"StorageClass", "Provisioner", "Scheduler", "ResourceQuota"})
@@ -23,6 +24,9 @@ _SHORT_NOTE: Final = 48
 _HEADER: Final = ("ROOT CAUSE", "CLAIMS", "OLDEST", "EXAMPLE")
 _EXAMPLE_WIDTH: Final = 20
 """Columns to which examples are aligned; a longer one moves its own line only."""
+
+_CHANGES: Final = re.compile(r"^kubectl .*\b(?:annotate|delete|patch|taint)\b")
+"""Commands that are never shown without their note: it says what is lost, or what to make sure of first."""
 
 _INDENT: Final = " " * 4
 _SHORTEST: Final = 12
@@ -47,11 +51,12 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A line of the table: its cells but the last, and the next step."""
+    """A line of the table: its cells but the last, and the next step. `note` follows it, unless it is empty."""
 
     cells: tuple[str, str, str, str]
     style: str
     next: str
+    note: str
     is_problem: bool
 
 
@@ -78,12 +83,14 @@ def print_overview(report: WhyReport, console: Console, now: datetime) -> None:
     for row in rows:
         line = _aligned(row.cells, widths)
         left = console.width - len(line) - 2
-        is_below = row.is_problem and len(row.next) > left
+        is_below = row.is_problem and (len(row.next) > left or bool(row.note))
         beside = "" if is_below else textwrap.shorten(row.next, max(left, _SHORTEST), placeholder=" ...")
         code = len(row.cells[0])
         console.print(Text.assemble((line[:code], row.style), f"{line[code:]}  {beside}".rstrip()), soft_wrap=True)
         if is_below:
             console.print(Text(f"{_INDENT}{row.next}"), soft_wrap=True)
+        for noted in note_lines(row.note, console.width, len(_INDENT) + 2):
+            console.print(Text(noted), soft_wrap=True)
 
 
 def _row(group: Group, now: datetime) -> _Row:
@@ -91,7 +98,8 @@ def _row(group: Group, now: datetime) -> _Row:
     style = "red" if item.problem else "yellow" if not item.conclusive else "green"
     mark = "" if item.problem else " ?" if not item.conclusive else " ○"
     cells = (f"{item.code}{mark}", str(group.claims), age_of(item.since, now) or "-", printable(full_name(item)))
-    return _Row(cells, style, _next(item), is_problem=item.problem)
+    note = item.advice[0] if item.problem and item.next and _CHANGES.match(item.next[0]) else ""
+    return _Row(cells, style, _next(item, note), printable(note), is_problem=item.problem)
 
 
 def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
@@ -100,9 +108,9 @@ def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
     return f"{code:<{widths[0]}}  {claims:>{widths[1]}}  {oldest:<{widths[2]}}  {example:<{widths[3]}}"
 
 
-def _next(item: Item) -> str:
+def _next(item: Item, note: str) -> str:
     if not item.problem:
         return printable(item.message)
     first = item.next[0] if item.next else item.message
-    has_note = bool(item.advice) and 0 < len(item.advice[0]) < _SHORT_NOTE
+    has_note = not note and bool(item.advice) and 0 < len(item.advice[0]) < _SHORT_NOTE
     return printable(f"{item.advice[0]}: {first}" if has_note else first)

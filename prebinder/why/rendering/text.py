@@ -71,10 +71,21 @@ def _step(label: str, command: str, note: str, width: int) -> Iterator[str]:
         yield f"{line}   ({note})"
         return
     yield line
-    if note:
-        yield from textwrap.wrap(
-            f"({note})", max(width, 40), initial_indent=" " * 8, subsequent_indent=" " * 9, break_on_hyphens=False
-        )
+    yield from note_lines(note, width, 8)
+
+
+def note_lines(note: str, width: int, indent: int) -> Sequence[str]:
+    """Return a note in parentheses on lines of its own, none if it is empty."""
+    if not note:
+        return []
+    return textwrap.wrap(
+        f"({note})",
+        max(width, 40),
+        initial_indent=" " * indent,
+        subsequent_indent=" " * (indent + 1),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def _read(item: Item, width: int) -> Iterator[str]:

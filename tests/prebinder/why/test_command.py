@@ -7,7 +7,7 @@ import pytest
 
 from prebinder.cli import main
 from tests.prebinder.dump_file import write_dump
-from tests.prebinder.why.documents import claim, node, pod, storage_class, volume
+from tests.prebinder.why.documents import Document, claim, event, node, pod, storage_class, volume
 
 PENDING = [
     pod("db-0", "data"),
@@ -51,6 +51,36 @@ def test_json_has_a_version_and_the_fields_of_its_schema(tmp_path: Path, capsys:
 def test_names_are_those_of_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["why", "-n", "web", "-f", write_dump(tmp_path, [*PENDING, claim("idle")]), "-o", "name"]) == 3
     assert capsys.readouterr().out == "pod/db-0\n"
+
+
+def test_names_of_several_namespaces_have_theirs_before_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And a claim that was never created is no name for kubectl."""
+    forbidden = 'persistentvolumeclaims "data-db-0" is forbidden: exceeded quota: small, requested: x=1'
+    refused = event("StatefulSet", "db", "FailedCreate", forbidden)
+    path = write_dump(tmp_path, [*PENDING, refused])
+    assert main(["why", "-A", "-f", path, "-o", "name"]) == 3
+    assert capsys.readouterr().out == "-n web pod/db-0\n"
+
+
+def test_an_object_that_cannot_be_read_may_be_pending(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["why", "-A", "-f", write_dump(tmp_path, [{"apiVersion": "v1", "kind": "Pod"}])]) == 4
+    assert "metadata.name" in capsys.readouterr().err
+
+
+def test_a_server_that_cannot_be_reached(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In one sentence without the words of a library."""
+    user: Document = {"name": "u", "user": {"token": "t"}}
+    cluster = {"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}
+    context = {"name": "x", "context": {"cluster": "c", "user": "u"}}
+    config = {"current-context": "x", "contexts": [context], "clusters": [cluster], "users": [user]}
+    path = tmp_path / "config"
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "Config", **config}))
+    assert main(["why", "--kubeconfig", str(path)]) == 1
+    assert capsys.readouterr().err.startswith(
+        "pvc-prebinder: no answer from http://127.0.0.1:1: Connection refused; is"
+    )
 
 
 def test_waiting_as_it_should_is_no_problem(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -58,6 +58,13 @@ def test_the_table_breaks_and_truncates_no_name_and_no_command_at_80_columns() -
     ]
 
 
+def test_no_command_that_changes_something_is_in_the_table_without_what_it_does() -> None:
+    file = StringIO()
+    mismatch = [claim(size="20Gi", spec={"volumeName": "pv-1"}), volume(), storage_class()]
+    print_overview(report_on(facts_of(*mismatch), (), ""), Console(file=file, width=NARROW, highlight=False), NOW)
+    assert "    kubectl -n web delete pvc data\n      (delete the claim (it has no data yet) and" in file.getvalue()
+
+
 @pytest.mark.parametrize("wide", [False, True])
 def test_no_line_but_a_command_is_longer_than_80_columns(wide: bool) -> None:
     texts = []

@@ -96,7 +96,7 @@ def gated_by_others(facts: Facts, pod: Pod) -> Finding | None:
     if not others:
         return None
     step = Step(f"kubectl -n {pod.namespace} describe pod {pod.name}", "its Events show what the gate waits for")
-    return _gated(facts, pod, f"the owner of {named(others)}", step)
+    return _gated(facts, pod, f"the owner of {named(others)} has to remove it", step)
 
 
 def gated(facts: Facts, pod: Pod) -> Finding | None:
@@ -106,15 +106,15 @@ def gated(facts: Facts, pod: Pod) -> Finding | None:
     step = Step(
         "kubectl -n pvc-prebinder-system get deploy,lease", "is the controller running, and does it hold its Lease?"
     )
-    return _gated(facts, pod, "pvc-prebinder, when it holds the pod's volumes", step)
+    return _gated(facts, pod, "pvc-prebinder removes it once it has reserved the pod's volumes", step)
 
 
-def _gated(facts: Facts, pod: Pod, who: str, step: Step) -> Finding:
+def _gated(facts: Facts, pod: Pod, removal: str, step: Step) -> Finding:
     ours = [facts.annotations.gate] if facts.annotations.carries_gate(pod) else []
     gates = ", ".join([*facts.annotations.other_gates(pod), *ours])
     return Finding(
         Reason.POD_GATED,
-        f"The pod carries a scheduling gate, which is to be removed by {who}.",
+        f"The pod carries a scheduling gate; {removal}.",
         (pod_link(pod, "SchedulingGated"),),
         (Evidence(pod_object(pod, "spec.schedulingGates"), "none", gates),),
         (step,),

@@ -75,6 +75,9 @@ def volume_released(facts: Facts, volume: Volume) -> Finding | None:
     if volume.phase not in {"Released", "Failed"}:
         return None
     owner = _owner(facts, volume) or "a deleted claim"
+    namesake = None if volume.claim is None else facts.snapshot.claims.get(volume.claim.key)
+    if volume.claim is not None and namesake is not None and namesake.uid != volume.claim.uid:
+        owner = f"an earlier {owner}"
     failed = volume.phase == "Failed"
     step = Step(
         f"""kubectl patch pv {volume.name} --type=json -p '[{{"op":"remove","path":"/spec/claimRef"}}]'""",

@@ -92,7 +92,7 @@ def provisioner_missing(facts: Facts, claim: Claim) -> Finding | None:
         # The only traces of a provisioner without CSI are its Events and its Lease.
         facts.need(Source.EVENTS)
         renewed = last_renewal(facts, _lease_names(driver))
-        if renewed is not None and not has_lapsed(facts, renewed):
+        if renewed is not None:  # It was there: `provisioner_stopped` tells whether it still is.
             return None
         if claim.created is None or facts.now - claim.created < _PATIENCE:
             return None

@@ -143,6 +143,18 @@ DUMPS = {
         ],
         "grep -i longhorn",
     ),
+    "a provisioner without CSI holds its Lease no longer": Dump(
+        "ProvisionerMissing",
+        [
+            claim(storage_class="nfs-client"),
+            at_once("nfs-client", "cluster.local/nfs-subdir-external-provisioner"),
+            *NODES,
+            csi_node(NAMES[0]),
+            lease("cluster.local-nfs-subdir-external-provisioner", HOUR),
+            NOTHING_ELSE,
+        ],
+        "its Lease was last renewed",
+    ),
     "a provisioner without CSI holds its Lease": Dump(
         "Progressing",
         [

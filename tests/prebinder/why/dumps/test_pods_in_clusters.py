@@ -189,6 +189,11 @@ def test_the_answer(dump: Dump, tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 
 VOLUMES = {
+    "its claim was created again": Dump(
+        "VolumeReleased",
+        [volume(claim="data", claim_uid="old", phase="Released"), claim(), *NODES],
+        "of an earlier claim web/data, which was deleted",
+    ),
     "the PV controller has not seen it": Dump(
         "Progressing", [volume(phase="Pending"), *NODES, lease("kube-controller-manager", HOUR)], "last renewed", "free"
     ),

@@ -19,8 +19,8 @@ from immutables import Map
 
 from binder.assignment.reserved_pods import former_bookings
 from binder.assignment.topologies import Groupings
+from binder.assignment.volume_policy import refuse_health
 from binder.health.node_storage import NodeStorage
-from binder.health.volume_policy import refuse_health
 from binder.matching.index import VolumeIndex
 from binder.model.decision import Decision, Finish, Placement, Reserve
 from binder.model.demand import Demand

@@ -1,4 +1,4 @@
-"""What a volume's health means for claims: published and reported health, quarantine, and whether a volume may be used.
+"""The health of volumes as reported in the cluster, what is published of it, and quarantine.
 
-Open `volume_policy` first. Never a call to a driver.
+Open `reported_health` first. Never a call to a driver.
 """

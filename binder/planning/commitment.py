@@ -18,7 +18,7 @@ only kube-scheduler will decide, the pod gets the hint of mode annotate and kube
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from binder.health.volume_policy import refuse_health
+from binder.assignment.volume_policy import refuse_health
 from binder.matching.matching import class_of, controller_refusal
 from binder.matching.rejection import Rejection
 from binder.model.decision import Finish, Placement, Refuse

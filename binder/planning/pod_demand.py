@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from binder.health.volume_policy import refuse_use
+from binder.assignment.volume_policy import refuse_use
 from binder.matching.matching import binding_mode, class_of, controller_refusal, is_mine, requested_refusal
 from binder.matching.rejection import Reason, Rejection
 from binder.model.decision import Finish, Mode, Placement, Refuse, Wait

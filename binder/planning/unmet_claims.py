@@ -12,8 +12,8 @@ from datetime import datetime
 from heapq import nsmallest
 from typing import Final
 
+from binder.assignment.volume_policy import refuse_use
 from binder.health.quarantine import in_quarantine
-from binder.health.volume_policy import refuse_use
 from binder.matching.claim_shape import ClaimShape
 from binder.matching.evidence import Evidence, modes_text, quantity_text, reasons_text, selector_text
 from binder.matching.matching import class_of, scheduler_refusal

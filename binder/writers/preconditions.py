@@ -21,8 +21,8 @@ import msgspec
 from immutables import Map
 from msgspec import structs
 
+from binder.assignment.volume_policy import refuse_health
 from binder.health.node_storage import NodeStorage
-from binder.health.volume_policy import refuse_health
 from binder.matching.index import VolumeIndex
 from binder.matching.matching import is_mine
 from binder.matching.node_fit import refuse_node, refuse_reach, refuse_resources

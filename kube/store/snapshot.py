@@ -20,8 +20,8 @@ from kube.objects.model import (
     Volume,
     VolumeAttachment,
 )
-from kube.rules.storage_capacities import StorageCapacities
 from kube.store.index import KeyMap, Keys
+from kube.store.storage_capacities import StorageCapacities
 
 _NONE: Final[Mapping[str, Keys]] = KeyMap()
 

@@ -18,10 +18,10 @@ from kube.objects.model import (
     value_of,
 )
 from kube.rules.disruption import DisruptionBudget
-from kube.rules.storage_capacities import StorageCapacityIndex
 from kube.store.collection import Collection
 from kube.store.index import Index
 from kube.store.snapshot import Snapshot
+from kube.store.storage_capacities import StorageCapacityIndex
 
 
 class Store:

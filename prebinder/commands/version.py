@@ -1,12 +1,11 @@
 """`pvc-prebinder version`."""
 
 import json
-import platform
 import sys
-from importlib.metadata import version
 
 import cloup
 
+from prebinder.build import build_facts
 from prebinder.command_line.command import Command
 from prebinder.command_line.parameters import OneOf
 from prebinder.errors import ExitCode
@@ -22,8 +21,3 @@ def command(output: str) -> int:
     else:
         sys.stdout.write(f"pvc-prebinder {facts['version']} (Python {facts['pythonVersion']})\n")
     return ExitCode.FINE
-
-
-def build_facts() -> dict[str, str]:
-    """Return the version of the program and of the interpreter, under the names of the JSON output."""
-    return {"version": version("pvc-prebinder"), "pythonVersion": platform.python_version()}

@@ -1,4 +1,4 @@
-"""Durations as Kubernetes users write them: `90s`, `5m`, `1h30m`, `500ms`."""
+"""Durations as Kubernetes users write them, `90s`, `5m`, `1h30m`, `500ms`, and ages as kubectl prints them."""
 
 import re
 from collections.abc import Mapping
@@ -29,3 +29,12 @@ def format_duration(duration: timedelta) -> str:
         if count:
             parts.append(f"{count}{unit}")
     return "".join(parts) or "0s"
+
+
+def age_text(age: timedelta) -> str:
+    """Return an age as kubectl prints it: 45s, 14m, 3h, 2d."""
+    seconds = max(0, int(age.total_seconds()))
+    for unit, size in (("d", 86_400), ("h", 3_600), ("m", 60)):
+        if seconds >= 2 * size or (seconds >= size and unit != "d"):
+            return f"{seconds // size}{unit}"
+    return f"{seconds}s"

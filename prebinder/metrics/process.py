@@ -2,7 +2,7 @@
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, GCCollector, ProcessCollector, disable_created_metrics
 
-from prebinder.commands.version import build_facts
+from prebinder.build import build_facts
 
 
 def new_registry() -> CollectorRegistry:

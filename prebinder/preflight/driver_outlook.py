@@ -7,9 +7,9 @@ from datetime import datetime
 from binder.health.published_sweeps import PublishedSweep
 from csi.health.capabilities import HealthProtocol, Negotiation
 from kube.objects.model import Volume
+from prebinder.config.duration import age_text
 from prebinder.preflight.class_outlook import volumes_text
 from prebinder.preflight.doctor_checks import Check, CheckState
-from prebinder.why.causes.objects import age_text
 
 _UNPROBED = "reserved without a probe"
 _REMEDY = "probe its driver with --csi-endpoint, or add components/csi-agent to it"

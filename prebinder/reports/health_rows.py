@@ -14,7 +14,7 @@ from csi.health.sources import Saying, combined, combined_finding
 from csi.health.verdict import UNHEALTHY, HealthState, Verdict
 from kube.objects.model import Volume
 from kube.rules.topology import volume_zone
-from prebinder.why.causes.objects import age_text
+from prebinder.config.duration import age_text
 
 NOT_REPORTED: Final = "NotReported"
 HEADERS: Final = ("VOLUME", "HEALTH", "REASON", "SINCE", "ZONE", "CLAIM")

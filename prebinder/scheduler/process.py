@@ -21,7 +21,6 @@ from kube.leaderelection.elector import new_identity
 from kube.leaderelection.leadership import Leadership
 from kube.objects.api_resource import LEASES
 from kube.store.store import Store
-from prebinder.config.config_news import ConfigurationNews
 from prebinder.config.scheduler_settings import SchedulerSettings, lease_name
 from prebinder.config.settings import parse_address
 from prebinder.control.part import serving_control
@@ -37,6 +36,7 @@ from prebinder.runtime.informers import DRIFT_SECONDS, Cache, settle_heap
 from prebinder.runtime.jobs import Job, scheduled
 from prebinder.runtime.leader_loop import Candidate, LeaderLoop
 from prebinder.runtime.process import run_process
+from prebinder.scheduler.config_news import ConfigurationNews
 from prebinder.scheduler.plugin_failures import PluginFailures
 from prebinder.scheduler.profiles import configuration_for
 from prebinder.scheduler.term import compose

@@ -10,7 +10,7 @@ from typing import Final
 
 from immutables import Map
 
-from binder.health.volume_policy import refuse_use
+from binder.assignment.volume_policy import refuse_use
 from binder.matching.matching import scheduler_refusal
 from binder.matching.rejection import Reason, Rejection
 from binder.model.ledger import Hold

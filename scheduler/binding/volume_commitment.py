@@ -6,8 +6,8 @@ that got a volume not accessible from the node ends the attempt at once.
 
 from datetime import datetime
 
+from binder.assignment.volume_policy import refuse_use
 from binder.health.node_storage import refuse_storage
-from binder.health.volume_policy import refuse_use
 from binder.matching.matching import controller_refusal, is_mine, provisioner_of, scheduler_refusal
 from binder.matching.rejection import Reason, Rejection
 from binder.model.view import View

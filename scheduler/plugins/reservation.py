@@ -7,8 +7,8 @@ kube-scheduler takes the smallest volume that fits on the node it chose, regardl
 from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar, Final
 
+from binder.assignment.volume_policy import refuse_health, refuse_use
 from binder.health.node_storage import refuse_storage
-from binder.health.volume_policy import refuse_health, refuse_use
 from binder.matching.evidence import affinity_text
 from binder.matching.matching import class_of
 from binder.matching.rejection import Reason, Rejection

@@ -6,7 +6,7 @@ from datetime import datetime
 from functools import cached_property, partial
 from typing import Final
 
-from binder.health.volume_policy import refuse_use
+from binder.assignment.volume_policy import refuse_use
 from binder.matching.matching import class_of
 from binder.matching.rejection import Rejection
 from binder.model.view import View

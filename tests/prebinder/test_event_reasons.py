@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from binder.reporting import announce, health_events
-from prebinder.config import config_news
+from prebinder.scheduler import config_news
 
 DOCS = "".join(path.read_text() for path in (Path(__file__).parents[2] / "docs").glob("*.md"))
 OTHERS = ("Scheduled", "FailedScheduling", "Preempted", "ConfigReloaded", "ConfigRefused")

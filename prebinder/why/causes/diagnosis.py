@@ -8,13 +8,13 @@ from typing import Final, TypeVar
 from binder.matching.matching import IMMEDIATE, binding_mode
 from binder.matching.rejection import Reason
 from kube.objects.model import SELECTED_NODE, WAIT_FOR_FIRST_CONSUMER, Claim, Pod, Volume, value_of
+from prebinder.config.duration import age_text
 from prebinder.why.causes.claims.creation import creation_refused
 from prebinder.why.causes.finding import Finding, Step
 from prebinder.why.causes.objects import (
     CLAIM,
     POD,
     VOLUME,
-    age_text,
     claim_link,
     claim_object,
     phase_of,

@@ -4,8 +4,8 @@ from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import Final
 
+from prebinder.config.duration import age_text
 from prebinder.why.causes.finding import Step
-from prebinder.why.causes.objects import age_text
 from prebinder.why.facts.facts import Facts, Source
 from prebinder.why.report.report import Evidence
 

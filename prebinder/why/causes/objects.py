@@ -12,6 +12,7 @@ from binder.matching.matching import class_of, controller_refusal, default_class
 from binder.matching.rejection import Reason
 from kube.objects.model import Claim, Node, Pod, Volume
 from kube.rules.topology import volume_zone
+from prebinder.config.duration import age_text
 from prebinder.why.facts.facts import Facts, Source
 from prebinder.why.report.report import Evidence, Link
 
@@ -133,15 +134,6 @@ def named(words: Iterable[str], most: int = 3) -> str:
     every = list(words)
     more = len(every) - most
     return ", ".join(every[:most]) + (f" and {more} more" if more > 0 else "")
-
-
-def age_text(age: timedelta) -> str:
-    """Return an age as kubectl prints it: 45s, 14m, 3h, 2d."""
-    seconds = max(0, int(age.total_seconds()))
-    for unit, size in (("d", 86_400), ("h", 3_600), ("m", 60)):
-        if seconds >= 2 * size or (seconds >= size and unit != "d"):
-            return f"{seconds // size}{unit}"
-    return f"{seconds}s"
 
 
 def age_of(created: datetime | None, now: datetime) -> str:

@@ -10,8 +10,9 @@ from typing import Final
 
 from binder.matching.rejection import Reason
 from kube.objects.model import Claim, Pod
+from prebinder.config.duration import age_text
 from prebinder.why.causes.finding import Finding, Step
-from prebinder.why.causes.objects import age_text, claim_link, pod_link
+from prebinder.why.causes.objects import claim_link, pod_link
 from prebinder.why.facts.details import EventRecord
 from prebinder.why.facts.facts import Facts, Source
 from prebinder.why.report.report import Evidence, Link

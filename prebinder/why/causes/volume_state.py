@@ -1,13 +1,14 @@
 """What a PersistentVolume itself waits for, or is blocked by."""
 
+from binder.assignment.volume_policy import refuse_health
 from binder.health.published_sweeps import published_sweeps, swept_health
 from binder.health.quarantine import in_quarantine
-from binder.health.volume_policy import refuse_health
 from binder.matching.rejection import Reason
 from kube.objects.model import Volume, value_of
+from prebinder.config.duration import age_text
 from prebinder.why.causes.finding import Finding, Step
 from prebinder.why.causes.leases import look_for_pv_controller, without_pv_controller
-from prebinder.why.causes.objects import VOLUME, age_text, older_than_a_minute, volume_link, volume_object
+from prebinder.why.causes.objects import VOLUME, older_than_a_minute, volume_link, volume_object
 from prebinder.why.causes.reported import last_words
 from prebinder.why.facts.facts import Facts, Source
 from prebinder.why.report.report import Evidence, Link

@@ -6,9 +6,9 @@ from datetime import timedelta
 import msgspec
 import pytest
 
+from binder.assignment.volume_policy import refuse_health
 from binder.health.node_storage import NodeStorage
 from binder.health.reported_health import reported
-from binder.health.volume_policy import refuse_health
 from binder.matching.rejection import Reason
 from binder.model.view import PlanSettings, UnknownHealth
 from binder.reservation.contract import Annotations

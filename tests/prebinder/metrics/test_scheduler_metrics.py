@@ -6,9 +6,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from binder.matching.rejection import Reason
 from kube.client.event_recorder import EventDraft, ObjectRef
 from kube.store.store import snapshot_of
-from prebinder.config.config_news import ConfigurationNews
 from prebinder.metrics.collectors.scheduler import SchedulerState
 from prebinder.metrics.instruments import SchedulerInstruments
+from prebinder.scheduler.config_news import ConfigurationNews
 from scheduler.standalone.attempt_report import SchedulingTimes
 from scheduler.standalone.config_watch import ReloadOutcome
 from scheduler.state.node_info import NodeInfo, node_info

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from binder.health.volume_policy import refuse_use
+from binder.assignment.volume_policy import refuse_use
 from binder.matching.index import VolumeIndex
 from binder.matching.rejection import Reason, Rejection
 from binder.model.view import View

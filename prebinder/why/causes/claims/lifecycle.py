@@ -6,9 +6,9 @@ from typing import Final
 from binder.matching.evidence import quantity_text
 from binder.matching.rejection import Reason
 from kube.objects.model import READ_WRITE_ONCE_POD, Claim, Pod
+from prebinder.config.duration import age_text
 from prebinder.why.causes.finding import Finding, Step
 from prebinder.why.causes.objects import (
-    age_text,
     claim_link,
     claim_object,
     named,

@@ -5,8 +5,8 @@ from shlex import quote
 
 from msgspec.structs import replace
 
+from binder.assignment.volume_policy import refuse_use
 from binder.health.quarantine import in_quarantine
-from binder.health.volume_policy import refuse_use
 from binder.matching.controller_match import match_requested
 from binder.matching.evidence import quantity_text
 from binder.matching.matching import IMMEDIATE, binding_mode, class_of, requested_refusal, scheduler_refusal

@@ -21,7 +21,7 @@ export class WaitingList {
     const problems = rows.filter((row) => row.problem).length;
     const heading = el("h2", {}, "Waiting", el("span", {}, rows.length ? `${number.format(rows.length)}${problems ? ` · ${count(problems, "problem")}` : ""}` : ""));
     const focused = document.activeElement?.closest?.("#waiting [data-key]")?.dataset.key;
-    const body = rows.length ? causes(rows).map((cause) => this.#cause(cause)) : [el("p", { class: "empty" }, this.matches.active ? "Nothing that waits matches." : "Nothing waits.")];
+    const body = rows.length ? causes(rows).map((cause) => this.#cause(cause)) : [el("p", { class: "empty" }, this.matches.active ? "Nothing that is pending matches." : "Nothing is pending.")];
     this.root.replaceChildren(heading, ...body);
     if (focused) [...this.root.querySelectorAll("[data-key]")].find((item) => item.dataset.key === focused)?.focus();
   }
@@ -36,7 +36,7 @@ export class WaitingList {
 
   #cause(rows) {
     const [first] = rows;
-    const name = first.code ?? "Being worked out";
+    const name = first.code ?? "Being determined";
     const opened = this.#opened.has(name);
     const shown = rows.slice(0, opened ? AT_MOST : AT_FIRST);
     const same = rows.every((row) => row.message === first.message);

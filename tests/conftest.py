@@ -30,11 +30,13 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    tests = Path(__file__).parent
     for item in items:
-        if "cluster" in getattr(item, "fixturenames", ()):
+        if "cluster" in getattr(item, "fixturenames", ()) or tests / "scenarios" in item.path.parents:
             item.add_marker(pytest.mark.cluster)
-    # Stories wait for Leases and drivers: started first, they do not keep one worker busy at the end.
-    items.sort(key=lambda item: "scenarios" not in item.path.parts)
+    # Stories wait for Leases and drivers, and the house rules read every file: started first, they do not keep one
+    # worker busy at the end.
+    items.sort(key=lambda item: (tests / "scenarios" not in item.path.parents, item.path.parent != tests))
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,11 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 SECONDS = 60.0
-_BETWEEN_LOOKS = 0.05
+_BETWEEN_LOOKS, _MOST_BETWEEN = 0.05, 0.15
+_LATE = 0.1
+"""How much later something may be seen, by the time that was waited for it: looks cost as much as work."""
+_LOOKING, _LONGEST = 0.25, 1.0
+"""Of the time, at most, that goes into looking, since hundreds of objects take long to list; and the longest pause."""
 _SHOWN = 4000
 
 
@@ -17,14 +21,17 @@ async def eventually(
 ) -> T:
     """Look until what is seen `holds`, and return it; fail with `what` was awaited and what was seen last."""
     loop = asyncio.get_running_loop()
-    deadline = loop.time() + seconds
+    started = loop.time()
     while True:
+        began = loop.time()
         seen = await look()
         if holds(seen):
             return seen
-        if loop.time() > deadline:
+        now = loop.time()
+        if now > started + seconds:
             raise AssertionError(f"not within {seconds:.0f} s: {what}; seen last:\n{described(seen)}")
-        await asyncio.sleep(_BETWEEN_LOOKS)
+        pause = min(max(_BETWEEN_LOOKS, (now - started) * _LATE), _MOST_BETWEEN)
+        await asyncio.sleep(max(pause, min((now - began) * (1 / _LOOKING - 1), _LONGEST)))
 
 
 async def never(look: Callable[[], Awaitable[T]], holds: Callable[[T], object], what: str, looks: int = 20) -> None:

@@ -39,15 +39,17 @@ def served(seen: View, solve: Solve = without_a_clock) -> dict[str, Reserve]:
 
 @st.composite
 def short_of_volumes(draw: st.DrawFn) -> list[Record]:
-    """Up to five pods of one or two claims, with and without selector, and some four volumes in two zones."""
+    """Up to five pods of one or two claims, with and without selector, and some four volumes, zonal or local."""
     zones = st.sampled_from("ab")
     records: list[Record] = [
         node(f"n-{zone}", zone=zone, allocatable={"cpu": str(draw(st.integers(2, 5)))}) for zone in "ab"
     ]
     for number in range(draw(st.integers(2, 6))):
-        where = draw(st.sampled_from(["a", "b", None]))
+        zone = draw(st.sampled_from(["a", "b", None]))
+        local = f"n-{zone}" if zone and draw(st.booleans()) else None
         labels = draw(st.sampled_from([{}, {"tier": "gold"}]))
-        records.append(volume(f"v{number}", size=f"{draw(st.integers(1, 3))}Gi", zone=where, labels=labels))
+        size = f"{draw(st.integers(1, 3))}Gi"
+        records.append(volume(f"v{number}", size=size, zone=None if local else zone, node=local, labels=labels))
     for number in range(draw(st.integers(2, 5))):
         names = [f"c{number}-{part}" for part in range(draw(st.integers(1, 2)))]
         selector = draw(st.sampled_from([None, None, GOLD]))

@@ -5,7 +5,7 @@ change its meaning a moment later, and so may a CSINode that reports on its driv
 are evaluated each time. Nodes that are cut off from some storage are not equal to others.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import compress, islice
 from operator import is_not
@@ -14,7 +14,7 @@ from typing import Final
 from immutables import Map
 
 from binder.matching.capacity_order import CapacityOrder
-from binder.matching.claim_shape import shape_of
+from binder.matching.claim_shape import ClaimShape, family_of, shape_of
 from binder.model.ledger import Hold
 from binder.model.view import View
 from kube.objects.model import SELECTED_NODE, Claim, NodeSelector, value_of
@@ -73,7 +73,7 @@ class ChoiceMemory:
                 del self._kinds[next(iter(self._kinds))]
             kind = _Kind()
         self._kinds[question] = kind
-        stale = _stale(kind, info, cluster)
+        stale, smallest = _stale(kind, info, cluster), _smallest_of_each_family(info.claims.delayed)
         parts = _singly(stale) if stale.bit_count() <= _FEW else cluster.index.alike(info.keys)
         for mask in _with_cut_off_apart(parts, stale, cluster):
             if mask:
@@ -82,7 +82,7 @@ class ChoiceMemory:
                 for number in _numbers(mask):
                     kind.answers[number] = answer
                 kind.restless &= ~mask
-                kind.restless |= mask if _is_restless(info, state, cluster.storage) else 0
+                kind.restless |= mask if _is_restless(smallest, state, cluster.storage) else 0
         return kind.answers
 
     def forget(self) -> None:
@@ -187,9 +187,20 @@ def _changed_holds(before: Map[str, Hold], storage: View) -> Iterator[NodeSelect
             yield volume.node_affinity
 
 
-def _is_restless(info: PodInfo, state: NodeInfo, storage: View) -> bool:
+def _smallest_of_each_family(claims: Iterable[Claim]) -> Collection[Claim]:
+    """Return one claim of each size-independent kind: every volume that fits a larger one fits it, too."""
+    smallest: dict[ClaimShape, Claim] = {}
+    for claim in claims:
+        known = smallest.setdefault(family_of(claim), claim)
+        if claim.request < known.request:
+            smallest[family_of(claim)] = claim
+    return smallest.values()
+
+
+def _is_restless(smallest: Iterable[Claim], state: NodeInfo, storage: View) -> bool:
+    """Whether the node has so many volumes for one of the claims, or such volumes, that it is evaluated each time."""
     annotations, ailing = storage.settings.annotations, storage.snapshot.csi_nodes_by_ailing_driver
-    for claim in {shape_of(claim): claim for claim in info.claims.delayed}.values():
+    for claim in smallest:
         for count, volume in enumerate(islice(storage.index.candidates(claim, state.labels), _FEW + 1)):
             if count == _FEW or volume.driver in ailing or annotations.any_on(volume):
                 return True

@@ -122,10 +122,18 @@ def _of_claim(examination: _Examination, claim: Claim) -> Finding | None:
             if behind is not None:
                 return replace(behind, links=(claim_link(claim), *behind.links))
             if not examination.blocked and _waits_for(examination.facts, claim):
-                message = f"The claim is bound when pod {pod.name} is scheduled; no problem was found."
-                links = (claim_link(claim), pod_link(pod))
-                return Finding(Reason.WAIT_FOR_POD_SCHEDULED, message, links, problem=False)
+                return _waits_for_pod(examination, claim, pod)
     return None
+
+
+def _waits_for_pod(examination: _Examination, claim: Claim, pod: Pod) -> Finding:
+    """Return that the claim waits for its pod, or what is said of the pod itself if that is not normal any more."""
+    links = (claim_link(claim), pod_link(pod))
+    unexplained = _unexplained(POD, pod.key, pod.created, examination)
+    if unexplained.problem or unexplained.code is Reason.INCONCLUSIVE:
+        return replace(unexplained, links=links)
+    message = f"The claim is bound when pod {pod.name} is scheduled; no problem was found."
+    return Finding(Reason.WAIT_FOR_POD_SCHEDULED, message, links, problem=False)
 
 
 def _waits_for(facts: Facts, claim: Claim) -> bool:
@@ -193,8 +201,7 @@ def _of_claims_of(examination: _Examination, pod: Pod, without: str) -> Finding 
             continue
         finding = _of_claim_alone(examination, claim)
         if finding is None and not examination.blocked and _holds_up(examination.facts, claim):
-            message = f"The scheduler waits until claim {claim.name} is bound; no problem was found."
-            finding = Finding(Reason.IMMEDIATE_CLAIM, message, (claim_link(claim),), problem=False)
+            finding = _waits_for_claim(examination, claim)
         if finding is None or finding.code in _NOT_OF_A_POD:
             continue
         chained = replace(finding, links=(pod_link(pod), *finding.links))
@@ -206,6 +213,15 @@ def _of_claims_of(examination: _Examination, pod: Pod, without: str) -> Finding 
             other = Evidence(claim_object(claim), "", f"{finding.code}, too: {finding.message}")
             problem = replace(problem, evidence=(*problem.evidence, other))
     return problem or being_bound
+
+
+def _waits_for_claim(examination: _Examination, claim: Claim) -> Finding:
+    """Return that the pod waits for its claim, or what is said of the claim itself if that is not normal any more."""
+    unexplained = _unexplained(CLAIM, claim.key, claim.created, examination)
+    if unexplained.problem or unexplained.code is Reason.INCONCLUSIVE:
+        return replace(unexplained, links=(claim_link(claim),))
+    message = f"The scheduler waits until claim {claim.name} is bound; no problem was found."
+    return Finding(Reason.IMMEDIATE_CLAIM, message, (claim_link(claim),), problem=False)
 
 
 def _settled(pod: Pod) -> Finding:

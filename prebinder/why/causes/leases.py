@@ -1,5 +1,6 @@
 """Whether a component with leader election runs: when it last renewed its Lease."""
 
+import re
 from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import Final
@@ -22,6 +23,11 @@ def last_renewal(facts: Facts, names: Collection[str]) -> datetime | None:
         return None
     renewals = (lease.renewed for lease in facts.leases.values() if lease.name in names)
     return max((renewed for renewed in renewals if renewed is not None), default=None)
+
+
+def lease_name(driver: str) -> str:
+    """Return a driver's name as it is in names of Leases of its sidecars (leader_election.go in csi-lib-utils)."""
+    return re.sub(r"[^a-zA-Z0-9-]", "-", driver)
 
 
 def has_lapsed(facts: Facts, renewed: datetime) -> bool:

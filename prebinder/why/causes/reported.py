@@ -27,13 +27,21 @@ _CONTROLLER: Final = "/pvc-prebinder"
 _OF_PROVISIONERS: Final = (
     (re.compile(r"claim Selector is not supported"), Reason.SELECTOR_ON_DYNAMIC_CLASS),
     (
+        # What a copy can never be: for another driver, or of another volume mode.
+        re.compile(r"is not handled by CSI driver|same volume mode for cloning|modifies the mode of the source volume"),
+        Reason.REQUEST_NOT_SUPPORTED,
+    ),
+    (
         re.compile(
             r"getting handle for DataSource|snapshot \S+ (?:not bound|is not Ready)|must have a status of Bound"
         ),
         Reason.DATA_SOURCE_NOT_READY,
     ),
     (
-        re.compile(r"code = InvalidArgument|infeasible error|CSI driver does not support|does not match driver name"),
+        re.compile(
+            r"code = (?:InvalidArgument|OutOfRange)|infeasible error|CSI driver does not support"
+            r"|does not match driver name|specified in parameters|unknown parameter key"
+        ),
         Reason.REQUEST_NOT_SUPPORTED,
     ),
     (re.compile(r"code = ResourceExhausted"), Reason.INSUFFICIENT_STORAGE),
@@ -41,14 +49,16 @@ _OF_PROVISIONERS: Final = (
     (
         re.compile(
             r"no topology key found|no available topology|do(?:es)? not match topology keys|not found on any nodes"
+            r"|failed to get selected CSINode"
         ),
         Reason.DRIVER_NOT_ON_NODE,
     ),
-    (re.compile(r"failed to get selected CSINode|node \"[^\"]+\" not found"), Reason.SELECTED_NODE_STALE),
+    (re.compile(r"node \"[^\"]+\" not found"), Reason.SELECTED_NODE_STALE),
     (re.compile(r"rpc error: code = \w+"), Reason.BACKEND_ERROR),
 )
 """Texts of external-provisioner (controller.go there), the specific ones before `rpc error`, with which most begin."""
 
+_SECRET: Final = re.compile(r"error getting secret (?P<name>\S+) in namespace (?P<namespace>\S+): ")
 _MAY_STILL_RUN: Final = re.compile(r"code = (?:Canceled|DeadlineExceeded|Unavailable|Aborted)")
 
 _ADVICE: Final[Mapping[Reason, str]] = {
@@ -91,18 +101,25 @@ def refused_by_provisioner(facts: Facts, claim: Claim) -> Finding | None:
             code = Reason.BACKEND_ERROR  # Its secret or its parameters, for example.
         if code is None:
             continue
-        note = _ADVICE.get(code, "")
-        if _MAY_STILL_RUN.search(event.note):
-            note = "the call may still be running in the backend: do not move the claim elsewhere yet"
         reporter = event.reporter or "the provisioner"
         return Finding(
             code,
             f"{reporter} failed to provision the volume.",
             (claim_link(claim), Link("Provisioner", reporter, event.reason)),
             (quoted(facts, event),),
-            (Step(f"kubectl -n {claim.namespace} describe pvc {claim.name}", note),),
+            (Step(f"kubectl -n {claim.namespace} describe pvc {claim.name}", _advice(code, event.note)),),
         )
     return None
+
+
+def _advice(code: Reason, note: str) -> str:
+    """Return what helps after a failure of this kind with this text."""
+    if _MAY_STILL_RUN.search(note):
+        return "the call may still be running in the backend: do not move the claim elsewhere yet"
+    secret = _SECRET.search(note)
+    if secret is not None:
+        return f"the class names Secret {secret['namespace']}/{secret['name']}: create it, or correct the class"
+    return _ADVICE.get(code, "")
 
 
 def extender_unavailable(facts: Facts, pod: Pod) -> Finding | None:

@@ -333,7 +333,7 @@ EXAMPLES: Final[dict[Reason, Example | Refusal]] = {
     ),
     Reason.WAIT_FOR_FIRST_CONSUMER: _about_claim(claim(), storage_class(), volume()),
     Reason.WAIT_FOR_POD_SCHEDULED: _about_claim(
-        claim(), volume(zone="a"), storage_class(), pod("db-0", "data"), node("n1")
+        claim(), volume(zone="a"), storage_class(), pod("db-0", "data", metadata=_NEW), node("n1")
     ),
 }
 """Without them are the codes that are shown as a metric."""

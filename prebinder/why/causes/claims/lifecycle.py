@@ -1,6 +1,7 @@
 """Causes in the life of a claim and its volume: deletion, expansion, and claims for one pod only."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from binder.matching.evidence import quantity_text
@@ -8,6 +9,7 @@ from binder.matching.rejection import Reason
 from kube.objects.model import READ_WRITE_ONCE_POD, Claim, Pod
 from prebinder.config.duration import age_text
 from prebinder.why.causes.finding import Finding, Step
+from prebinder.why.causes.leases import has_lapsed, lapse_text, last_renewal, lease_name
 from prebinder.why.causes.objects import (
     claim_link,
     claim_object,
@@ -15,12 +17,15 @@ from prebinder.why.causes.objects import (
     pod_link,
     users_of,
 )
-from prebinder.why.facts.details import Condition
+from prebinder.why.causes.reported import quoted
+from prebinder.why.facts.details import Condition, EventRecord
 from prebinder.why.facts.facts import Facts, Source
 from prebinder.why.report.report import Evidence
 
 _RESIZE_FAILED: Final = frozenset({"ControllerResizeError", "NodeResizeError"})
 _RESIZING: Final = frozenset({"Resizing", "FileSystemResizePending"})
+_RESIZED: Final = frozenset({"FileSystemResizeRequired", "VolumeResizeSuccessful", "FileSystemResizeSuccessful"})
+"""Events after which an earlier failure of the resizer is over (events.go in external-resizer, and of the kubelet)."""
 
 
 def terminating(facts: Facts, claim: Claim) -> Finding | None:
@@ -83,17 +88,59 @@ def resize(facts: Facts, claim: Claim) -> Finding | None:
     failed = next((conditions[kind] for kind in sorted(conditions.keys() & _RESIZE_FAILED)), None)
     waiting = next((conditions[kind] for kind in sorted(conditions.keys() & _RESIZING)), None)
     sizes = f"from {quantity_text(details.capacity)} to {quantity_text(claim.request)}"
-    evidence = (
-        Evidence(claim_object(claim, "status.capacity"), quantity_text(claim.request), _words(failed or waiting)),
-    )
+    describe = f"kubectl -n {claim.namespace} describe pvc {claim.name}"
+    state = Evidence(claim_object(claim, "status.capacity"), quantity_text(claim.request), _words(failed or waiting))
+    event = None if failed is not None else _reported_failure(facts, claim)
+    if failed is not None or event is not None:
+        note = f"it is tried again automatically; or lower the request, above {quantity_text(details.capacity)}"
+        return Finding(
+            Reason.RESIZE_FAILED,
+            f"The volume cannot grow {sizes}: {failed.type if failed is not None else 'its resizer reports an error'}.",
+            (claim_link(claim),),
+            (state, *((quoted(facts, event),) if event is not None else ())),
+            (Step(describe, note),),
+        )
+    return _resize_pending(facts, claim, waiting, state, sizes)
+
+
+def _resize_pending(facts: Facts, claim: Claim, waiting: Condition | None, state: Evidence, sizes: str) -> Finding:
+    """Return that nothing has failed yet. `waiting` is the condition that tells how far it is."""
     step = Step(f"kubectl -n {claim.namespace} describe pvc {claim.name}", "its Events have the resizer's message")
-    if failed is not None:
-        message = f"The volume cannot grow {sizes}: {failed.type}."
-        return Finding(Reason.RESIZE_FAILED, message, (claim_link(claim),), evidence, (step,))
-    if waiting is not None and waiting.type == "FileSystemResizePending" and _is_unused(facts, claim):
+    evidence: tuple[Evidence, ...] = (state,)
+    if waiting is None:
+        step = replace(step, note="does the driver's resizer run?")
+        evidence = (state, *_without_resizer(facts, claim))
+    elif waiting.type == "FileSystemResizePending" and _is_unused(facts, claim):
         step = Step(f"kubectl -n {claim.namespace} get pods", "the file system grows when a pod uses the claim")
     message = f"The claim is bound, and its volume has not grown yet {sizes}."
     return Finding(Reason.RESIZE_PENDING, message, (claim_link(claim),), evidence, (step,))
+
+
+def _reported_failure(facts: Facts, claim: Claim) -> EventRecord | None:
+    """Return the resizer's last Event if it is about a failure.
+
+    external-resizer sets no condition after errors that may be temporary, ResourceExhausted among them (IsFinalError
+    in util.go there), nor for a driver that expands only volumes that are not in use.
+    """
+    for event in facts.events_of("PersistentVolumeClaim", claim.key):
+        if event.reason == "VolumeResizeFailed":
+            return event
+        if event.reason in _RESIZED:
+            return None
+    return None
+
+
+def _without_resizer(facts: Facts, claim: Claim) -> tuple[Evidence, ...]:
+    """Return evidence that the driver's resizer does not run, by the Lease that it holds (main.go there)."""
+    volume = facts.snapshot.volumes.get(claim.volume_name) if facts.has(Source.VOLUMES) else None
+    if volume is None or not volume.driver or not facts.has(Source.LEASES):
+        return ()
+    lease = f"external-resizer-{lease_name(volume.driver)}"
+    renewed = last_renewal(facts, (lease,))
+    if renewed is not None and not has_lapsed(facts, renewed):
+        return ()
+    state = "no such Lease" if renewed is None else lapse_text(facts, renewed)
+    return (Evidence(f"lease {lease}", "a resizer that runs", state),)
 
 
 def _is_unused(facts: Facts, claim: Claim) -> bool:

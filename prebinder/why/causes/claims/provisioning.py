@@ -1,6 +1,5 @@
 """Causes in provisioning: the provisioner, where its driver runs, and its capacity."""
 
-import re
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Final
@@ -19,7 +18,7 @@ from kube.objects.model import (
 from kube.rules.quantity import NANO
 from kube.rules.selectors import label_keys, node_matches
 from prebinder.why.causes.finding import Finding, Step
-from prebinder.why.causes.leases import ALIVE, has_lapsed, lapse_text, last_renewal
+from prebinder.why.causes.leases import ALIVE, has_lapsed, lapse_text, last_renewal, lease_name
 from prebinder.why.causes.objects import (
     claim_link,
     claim_object,
@@ -115,7 +114,8 @@ def provisioner_missing(facts: Facts, claim: Claim) -> Finding | None:
 def driver_on_no_node(facts: Facts, claim: Claim) -> Finding | None:
     """The driver is installed, but runs on no node, or not on the one that was chosen for the claim.
 
-    Source: GenerateAccessibilityRequirements in external-provisioner's topology.go.
+    Source: GenerateAccessibilityRequirements in external-provisioner's topology.go. A driver without topology is called
+    all the same: what it answers is the cause then.
     """
     storage_class = provisioner_of(facts, claim)
     if storage_class is None:
@@ -126,6 +126,8 @@ def driver_on_no_node(facts: Facts, claim: Claim) -> Finding | None:
     nodes = nodes_with(facts, driver)
     selected = value_of(claim.annotations, SELECTED_NODE)
     if nodes and (selected is None or selected in nodes or selected not in facts.need(Source.NODES).nodes):
+        return None
+    if _has_been_called(facts, claim, driver):
         return None
     where = f"node {selected}" if nodes else "any node"
     return Finding(
@@ -287,11 +289,18 @@ def _lease_names(driver: str) -> tuple[str, str]:
 
     Source: leader_election.go of csi-lib-utils, controller.go of sig-storage-lib-external-provisioner.
     """
-    return re.sub(r"[^a-zA-Z0-9-]", "-", driver), driver.replace("/", "-")
+    return lease_name(driver), driver.replace("/", "-")
 
 
 def _has_worked(facts: Facts, claim: Claim, driver: str) -> bool:
     return any(_of_provisioner(facts, claim, driver))
+
+
+def _has_been_called(facts: Facts, claim: Claim, driver: str) -> bool:
+    """Whether the provisioner's last report on the claim is an answer of its driver."""
+    reports = (event for event in _of_provisioner(facts, claim, driver) if event.reason != "Provisioning")
+    last = next(reports, None)
+    return last is not None and "rpc error: code = " in last.note
 
 
 def _of_provisioner(facts: Facts, claim: Claim, driver: str) -> Iterator[EventRecord]:

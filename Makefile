@@ -2,7 +2,7 @@
 # mirror of it; nothing is installed outside .venv.
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-manifest manifests-check demo test e2e skew image lock check bench soak clean
+.PHONY: help install install-manifest manifests-check demo test e2e skew sidecars image lock check bench soak clean
 
 CANDIDATES := python3 python3.14 python3.13 python3.12 python3.11
 PYTHON ?= $(shell for python in $(CANDIDATES); do \
@@ -58,6 +58,10 @@ skew: install ## Run the core stories on another version of Kubernetes: make ske
 	@PVC_PREBINDER_KUBERNETES=$(KUBERNETES) $(BIN)/python -m devcluster.build
 	@PVC_PREBINDER_KUBERNETES=$(KUBERNETES) $(BIN)/pytest --numprocesses auto --dist loadfile --no-loadscope-reorder \
 		$(SKEW:%=tests/scenarios/*/test_%.py) $(ARGS)
+
+sidecars: install ## Run the stories with real CSI sidecars: external-provisioner and the others (first builds them)
+	@$(BIN)/python -m devcluster.build sidecars
+	@$(BIN)/pytest tests/scenarios/sidecars $(ARGS)
 
 lock: install ## Pin what goes into the image: image/*.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --group lock

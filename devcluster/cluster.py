@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from devcluster.build.binaries import ensure
-from devcluster.build.modules import KWOK, MOCK_DRIVER, NODE, Module, control_plane
+from devcluster.build.modules import KWOK, MOCK_DRIVER, NODE, SIDECARS, Module, control_plane
 from devcluster.control_plane import components, kubeconfig
 from devcluster.control_plane.api import Api, answers_ok
 from devcluster.control_plane.assembly import administrator_trust, assemble, prepare
@@ -20,6 +20,7 @@ from devcluster.control_plane.components import Layout, Options
 from devcluster.control_plane.nodes import NodeSpec, is_schedulable
 from devcluster.driver.generation import Generation
 from devcluster.driver.process import Driver, directory_driver, mock_driver
+from devcluster.driver.sidecars import sidecar
 from devcluster.errors import AddressInUseError, ClusterError
 from devcluster.node import prerequisites
 from devcluster.node.real_node import RealNode, relay_outside
@@ -189,13 +190,25 @@ class DevCluster:
         root: Path | None = None,
         topology: Mapping[str, str] | None = None,
         generation: Generation = Generation.CONDITION,
+        capacity: int | None = None,
     ) -> Driver:
-        """Start the directory-backed CSI driver; its volumes live below `root`, by default in this directory."""
+        """Start the directory-backed CSI driver; its volumes live below `root`, by default in this directory.
+
+        `capacity` is the size of all volumes together, in bytes, None for no limit.
+        """
         root = root or self.directory / f"volumes-{name}"
         root.mkdir(parents=True, exist_ok=True)
-        driver = directory_driver(name, root, topology or {}, self._running_state(), self.directory, generation)
+        flags = [f"--generation={generation}", *([] if capacity is None else [f"--capacity={capacity}"])]
+        driver = directory_driver(name, root, topology or {}, self._running_state(), self.directory, flags)
         await driver.start()
         return driver
+
+    async def start_sidecar(self, program: str, *flags: str, driver: Driver | None = None) -> Component:
+        """Start a sidecar of a CSI driver, such as csi-provisioner, or the snapshot-controller, which has no driver."""
+        binary = (await asyncio.to_thread(ensure, [SIDECARS]))[program]
+        component = sidecar(binary, flags, driver, self.kubeconfig, self._running_state(), self.directory)
+        await component.start()
+        return component
 
     async def start_scheduler(self, name: str, configuration: Mapping[str, Any]) -> Component:
         """Start another kube-scheduler beside the first, for pods that name it; `configuration` as in Options."""

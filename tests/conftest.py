@@ -23,10 +23,14 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Skip the stories on a real node, which need root and an image, unless they are named: `make e2e`."""
-    stories = Path(__file__).with_name("e2e")
+    """Skip what is run only when it is named: the stories on a real node, which need root and an image (`make e2e`),
+    and those with CSI sidecars, which take minutes to build (`make sidecars`).
+    """
+    tests = Path(__file__).parent
+    if collection_path not in {tests / "e2e", tests / "scenarios" / "sidecars"}:
+        return None
     named = [Path(config.invocation_params.dir, argument.partition("::")[0]).resolve() for argument in config.args]
-    return True if collection_path == stories and not any(stories in (path, *path.parents) for path in named) else None
+    return None if any(collection_path in (path, *path.parents) for path in named) else True
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -46,7 +46,8 @@ async def serve(options: argparse.Namespace) -> None:
     # The generated functions have no type annotations.
     services.add_IdentityServicer_to_server(Identity(options.name), server)  # type: ignore[no-untyped-call]
     publisher: Publisher = Mounts() if options.publish == "mount" else Links()
-    controller, node = Controller(root, segment, generation), Node(root, options.node, segment, generation, publisher)
+    controller = Controller(root, segment, generation, options.capacity)
+    node = Node(root, options.node, segment, generation, publisher)
     services.add_ControllerServicer_to_server(controller, server)  # type: ignore[no-untyped-call]
     services.add_NodeServicer_to_server(node, server)  # type: ignore[no-untyped-call]
     server.add_insecure_port(f"unix://{options.socket.absolute()}")
@@ -86,6 +87,12 @@ def _parser() -> argparse.ArgumentParser:
         default=[],
         metavar="KEY=VALUE",
         help="a label of the segment the driver runs in; repeat it for more labels (default: the hostname)",
+    )
+    parser.add_argument(
+        "--capacity",
+        type=int,
+        metavar="BYTES",
+        help="the size of all volumes together beyond which it creates and expands none (default: no limit)",
     )
     parser.add_argument(
         "--publish",

@@ -21,8 +21,9 @@ _PAGE_TOKEN: Final = "after:"
 _Mode = csi.VolumeCapability.AccessMode
 _Rpc = csi.ControllerServiceCapability.RPC
 _Service = csi.PluginCapability.Service
+_Expansion = csi.PluginCapability.VolumeExpansion
 _MODES: Final = frozenset({_Mode.SINGLE_NODE_WRITER, _Mode.SINGLE_NODE_READER_ONLY, _Mode.MULTI_NODE_MULTI_WRITER})
-_ALWAYS: Final = (_Rpc.CREATE_DELETE_VOLUME, _Rpc.GET_CAPACITY)
+_ALWAYS: Final = (_Rpc.CREATE_DELETE_VOLUME, _Rpc.EXPAND_VOLUME, _Rpc.GET_CAPACITY)
 
 
 class Identity(services.IdentityServicer):
@@ -38,8 +39,9 @@ class Identity(services.IdentityServicer):
         self, request: csi.GetPluginCapabilitiesRequest, context: Context
     ) -> csi.GetPluginCapabilitiesResponse:
         kinds = (_Service.CONTROLLER_SERVICE, _Service.VOLUME_ACCESSIBILITY_CONSTRAINTS)
+        grows = csi.PluginCapability(volume_expansion=_Expansion(type=_Expansion.ONLINE))
         return csi.GetPluginCapabilitiesResponse(
-            capabilities=[csi.PluginCapability(service=_Service(type=kind)) for kind in kinds]
+            capabilities=[*(csi.PluginCapability(service=_Service(type=kind)) for kind in kinds), grows]
         )
 
     async def Probe(self, request: csi.ProbeRequest, context: Context) -> csi.ProbeResponse:
@@ -50,11 +52,13 @@ class Controller(services.ControllerServicer):
     """Creates, removes, finds and lists directories.
 
     By default they are in `segment`. They are created in any segment of the same keys, because for a directory the
-    segment is only a label.
+    segment is only a label. `capacity` is how many bytes all of them together may have, None for no such limit.
     """
 
-    def __init__(self, root: Path, segment: dict[str, str], generation: Generation) -> None:
-        self._root, self._segment, self._generation = root, segment, generation
+    def __init__(
+        self, root: Path, segment: dict[str, str], generation: Generation, capacity: int | None = None
+    ) -> None:
+        self._root, self._segment, self._generation, self._capacity = root, segment, generation, capacity
         self._calls = (*_ALWAYS, *CONTROLLER_CALLS[generation])
 
     async def ControllerGetCapabilities(
@@ -77,6 +81,7 @@ class Controller(services.ControllerServicer):
         volume = find_volume(self._root, volume_id)
         if volume is None:
             capacity = wanted.required_bytes or min(DEFAULT_CAPACITY, wanted.limit_bytes or DEFAULT_CAPACITY)
+            await self._reserve(capacity, context)
             volume = create_volume(self._root, volume_id, capacity, segment, request.name)
         elif not _satisfies(volume, request):
             await context.abort(grpc.StatusCode.ALREADY_EXISTS, f"volume {request.name!r} differs")
@@ -87,6 +92,19 @@ class Controller(services.ControllerServicer):
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "volume_id is missing")
         delete_volume(self._root, request.volume_id)
         return csi.DeleteVolumeResponse()
+
+    async def ControllerExpandVolume(
+        self, request: csi.ControllerExpandVolumeRequest, context: Context
+    ) -> csi.ControllerExpandVolumeResponse:
+        if not request.HasField("capacity_range"):
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "capacity_range is missing")
+        volume, wanted = await self._existing(request.volume_id, context), request.capacity_range
+        if 0 < wanted.limit_bytes < max(wanted.required_bytes, volume.capacity):
+            await context.abort(grpc.StatusCode.OUT_OF_RANGE, f"volume {request.volume_id!r} cannot get smaller")
+        capacity = max(volume.capacity, wanted.required_bytes)
+        await self._reserve(capacity - volume.capacity, context)
+        create_volume(self._root, volume.volume_id, capacity, volume.segment, volume.name)
+        return csi.ControllerExpandVolumeResponse(capacity_bytes=capacity)
 
     async def ValidateVolumeCapabilities(
         self, request: csi.ValidateVolumeCapabilitiesRequest, context: Context
@@ -147,8 +165,19 @@ class Controller(services.ControllerServicer):
 
     async def GetCapacity(self, request: csi.GetCapacityRequest, context: Context) -> csi.GetCapacityResponse:
         segments = dict(request.accessible_topology.segments)
-        free = shutil.disk_usage(self._root).free
+        free = self._free()
         return csi.GetCapacityResponse(available_capacity=free if not segments or self._serves(segments) else 0)
+
+    def _free(self) -> int:
+        if self._capacity is None:
+            return shutil.disk_usage(self._root).free
+        volumes = (find_volume(self._root, volume_id) for volume_id in volume_ids(self._root))
+        return max(0, self._capacity - sum(volume.capacity for volume in volumes if volume is not None))
+
+    async def _reserve(self, size: int, context: Context) -> None:
+        """Refuse what exceeds the limit. Without one sizes are only noted: no directory is as large as its volume."""
+        if self._capacity is not None and size > self._free():
+            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, f"{size} bytes wanted, {self._free()} are free")
 
     async def _offered(self, kind: csi.ControllerServiceCapability.RPC.Type, context: Context) -> None:
         if kind not in self._calls:

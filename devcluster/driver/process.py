@@ -1,11 +1,10 @@
 """CSI drivers as processes beside the cluster: the mock of Kubernetes' own tests, and our directory-backed one."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from devcluster.control_plane.api import accepts
-from devcluster.driver.generation import Generation
 from devcluster.processes.component import Component, ProcessOwner
 
 
@@ -41,12 +40,12 @@ def directory_driver(
     topology: Mapping[str, str],
     owner: ProcessOwner,
     directory: Path,
-    generation: Generation = Generation.CONDITION,
+    flags: Sequence[str] = (),
 ) -> Driver:
-    """Return the driver whose volumes are directories below `root`, not started."""
+    """Return the driver whose volumes are directories below `root`, not started; `flags` are more of its flags."""
     socket = directory / f"{name}.sock"
     command: list[str | Path] = [sys.executable, "-m", "devcluster.driver"]
-    command += ["--socket", socket, "--root", root, "--name", name, "--generation", generation.value]
+    command += ["--socket", socket, "--root", root, "--name", name, *flags]
     for key, value in topology.items():
         command += ["--topology", f"{key}={value}"]
     return Driver(name, command, owner=owner, directory=directory, socket=socket)

@@ -12,6 +12,7 @@ from devcluster.build.modules import (
     MOCK_DRIVER,
     NODE,
     SANITY,
+    SIDECARS,
     Module,
     control_plane,
     kubernetes_versions,
@@ -36,7 +37,7 @@ done
 
 
 def test_modules_have_different_fingerprints_and_keep_them() -> None:
-    modules = [*map(control_plane, kubernetes_versions()), MOCK_DRIVER, KWOK, SANITY, *NODE]
+    modules = [*map(control_plane, kubernetes_versions()), MOCK_DRIVER, KWOK, SANITY, SIDECARS, *NODE]
     assert len({fingerprint(module) for module in modules}) == len(modules)
     assert fingerprint(KWOK) == fingerprint(KWOK)
     assert fingerprint(KWOK) != fingerprint(Module(KWOK.name, KWOK.packages, "-s"))

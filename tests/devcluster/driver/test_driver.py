@@ -54,6 +54,36 @@ async def refusal(call: Any) -> grpc.StatusCode:
     return error.value.code()
 
 
+async def test_volumes_are_created_and_grow_as_long_as_there_is_room(tmp_path: Path) -> None:
+    async with (
+        DriverProcess(tmp_path, NAME, "--capacity", "1000") as driver,
+        grpc.aio.insecure_channel(f"unix://{driver.socket}") as channel,
+    ):
+        controller: Any = services.ControllerStub(channel)  # type: ignore[no-untyped-call]
+
+        def create(name: str, size: int) -> Any:
+            wanted = csi.CapacityRange(required_bytes=size)
+            request = csi.CreateVolumeRequest(name=name, volume_capabilities=[MOUNTED], capacity_range=wanted)
+            return controller.CreateVolume(request)
+
+        def grow(size: int) -> Any:
+            wanted = csi.CapacityRange(required_bytes=size)
+            return controller.ControllerExpandVolume(
+                csi.ControllerExpandVolumeRequest(volume_id=first.volume.volume_id, capacity_range=wanted)
+            )
+
+        first = await create("first", 600)
+        assert await refusal(create("second", 600)) is grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert (await create("first", 600)).volume == first.volume
+        await create("second", 300)
+        assert (await controller.GetCapacity(csi.GetCapacityRequest())).available_capacity == 100
+        assert await refusal(grow(701)) is grpc.StatusCode.RESOURCE_EXHAUSTED
+        for _ in range(2):
+            assert (await grow(700)).capacity_bytes == 700
+        assert (await grow(1)).capacity_bytes == 700
+        assert (await controller.GetCapacity(csi.GetCapacityRequest())).available_capacity == 0
+
+
 async def test_pages_survive_a_volume_that_is_deleted_between_them(controller: Any, driver: DriverProcess) -> None:
     for number in range(5):
         create_volume(driver.root, f"v{number}", 1)

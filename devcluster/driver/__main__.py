@@ -106,6 +106,11 @@ def _parser() -> argparse.ArgumentParser:
         metavar="SOCKET",
         help="path of a socket in the kubelet's plugins_registry, where the kubelet discovers the driver",
     )
+    _add_generation(parser)
+    return parser
+
+
+def _add_generation(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--generation",
         type=Generation,
@@ -116,7 +121,6 @@ def _parser() -> argparse.ArgumentParser:
         + "; ".join(f"{name} = {calls}" for name, calls in EXPLAINED.items())
         + " (default: %(default)s)",
     )
-    return parser
 
 
 if __name__ == "__main__":

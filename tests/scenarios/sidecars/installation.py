@@ -1,6 +1,6 @@
 """CSI drivers of a story's own, installed as clusters have them: registered, on a node, with sidecars.
 
-Only the kubelet is played: without one, somebody has to register the driver on its node.
+Only the kubelet is played: its nodes have none that could register the driver.
 """
 
 from collections.abc import AsyncIterator

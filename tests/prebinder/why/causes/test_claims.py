@@ -71,20 +71,6 @@ def failed(note: str) -> Document:
     return event("PersistentVolumeClaim", "data", "ProvisioningFailed", note, reporter=f"{DRIVER}_controller-0")
 
 
-def resizing(condition: str) -> Document:
-    status = {"capacity": {"storage": "5Gi"}, "conditions": [{"type": condition, "status": "True"}]}
-    return claim(volume="pv-1", status=status)
-
-
-NOT_RESIZED = event(
-    "PersistentVolumeClaim",
-    "data",
-    "VolumeResizeFailed",
-    'resize volume "pv-1" by resizer "disk.csi.example" failed: rpc error: code = ResourceExhausted desc = full',
-    reporter=f"external-resizer {DRIVER}",
-)
-
-
 CASES = [
     pytest.param(Reason.CLAIM_LOST, [claim(volume="gone", status={"phase": "Lost"})], id="lost"),
     pytest.param(Reason.NO_STORAGE_CLASS, [claim(storage_class=None)], id="no class, no default"),
@@ -205,58 +191,6 @@ CASES = [
         [claim(), DYNAMIC, driver(storageCapacity=True), csi_node("n1", DRIVER), capacity("5Gi")],
         id="no room anywhere",
     ),
-    *(
-        pytest.param(code, [claim(), DYNAMIC, *INSTALLED, failed(note)], id=f"reported: {note[:40]}")
-        for code, note in [
-            (
-                Reason.REQUEST_NOT_SUPPORTED,
-                "Volume provisioning failed with infeasible error. Retries will be delayed. "
-                "rpc error: code = InvalidArgument desc = no RWX",
-            ),
-            (Reason.REQUEST_NOT_SUPPORTED, "rpc error: code = OutOfRange desc = Requested capacity 2199023255552"),
-            (
-                Reason.REQUEST_NOT_SUPPORTED,
-                "failed to strip CSI Parameters of prefixed keys: found unknown parameter key "
-                '"csi.storage.k8s.io/colour" with reserved namespace csi.storage.k8s.io/',
-            ),
-            (
-                Reason.REQUEST_NOT_SUPPORTED,
-                "error getting handle for DataSource Type PersistentVolumeClaim by Name original: the source PVC and "
-                "destination PVCs must have the same volume mode for cloning.  Source is Filesystem, but new PVC "
-                "requested Block",
-            ),
-            (
-                Reason.DATA_SOURCE_NOT_READY,
-                "error getting handle for DataSource Type VolumeSnapshot by Name before: snapshot before not bound",
-            ),
-            (
-                Reason.DRIVER_NOT_ON_NODE,
-                "error generating accessibility requirements: failed to get selected CSINode n9: "
-                'csinode.storage.k8s.io "n9" not found',
-            ),
-            (Reason.BACKEND_ERROR, 'error getting secret login in namespace web: secrets "login" not found'),
-            (Reason.REQUEST_NOT_SUPPORTED, 'with StorageClass "fast": rpc error: code = InvalidArgument desc = no'),
-            (Reason.INSUFFICIENT_STORAGE, "rpc error: code = ResourceExhausted desc = full"),
-            (Reason.BACKEND_ERROR, "rpc error: code = DeadlineExceeded desc = context deadline exceeded"),
-            (Reason.BACKEND_ERROR, "rpc error: code = Internal desc = oops"),
-        ]
-    ),
-    pytest.param(
-        Reason.BACKEND_ERROR,
-        [claim(), DYNAMIC, driver(), failed("rpc error: code = Internal desc = oops")],
-        id="reported by a driver that no node needs to have",
-    ),
-    pytest.param(
-        Reason.DRIVER_NOT_ON_NODE,
-        [
-            claim(),
-            DYNAMIC,
-            driver(),
-            failed("error generating accessibility requirements: no available topology found"),
-            event("PersistentVolumeClaim", "data", "ProvisioningFailed", "rpc error: code = Internal", ago=HOUR),
-        ],
-        id="the driver is on no node any more",
-    ),
     pytest.param(
         Reason.PROVISIONER_MISSING,
         [claim(), DYNAMIC, *INSTALLED, lease("disk-csi-example", timedelta(hours=3), "storage")],
@@ -271,32 +205,6 @@ CASES = [
             event("PersistentVolumeClaim", "data", "ExternalProvisioning", "Waiting for it"),
         ],
         id="its provisioner never began",
-    ),
-    pytest.param(
-        Reason.RESIZE_FAILED,
-        [resizing("ControllerResizeError"), volume(claim="data", size="5Gi"), storage_class()],
-        id="it cannot grow",
-    ),
-    pytest.param(
-        Reason.RESIZE_FAILED,
-        [resizing("Resizing"), volume(claim="data", size="5Gi"), storage_class(), NOT_RESIZED],
-        id="it cannot grow, by an error that may be temporary",
-    ),
-    pytest.param(
-        Reason.RESIZE_PENDING,
-        [
-            resizing("FileSystemResizePending"),
-            volume(claim="data", size="10Gi"),
-            storage_class(),
-            NOT_RESIZED,
-            event("PersistentVolumeClaim", "data", "FileSystemResizeRequired", "Required", ago=NOTHING, type="Normal"),
-        ],
-        id="it has grown after a failure, but for the file system",
-    ),
-    pytest.param(
-        Reason.RESIZE_PENDING,
-        [resizing("FileSystemResizePending"), volume(claim="data", size="10Gi"), storage_class()],
-        id="it has not grown yet",
     ),
     # One hidden under another.
     pytest.param(
@@ -394,47 +302,6 @@ def test_what_takes_long_is_a_problem_although_nothing_explains_it() -> None:
 def test_a_pod_waits_for_an_immediate_claim_that_is_being_bound() -> None:
     item = why("pod/db-0", pod("db-0", "data"), claim(metadata=NEW), volume(), IMMEDIATE)
     assert (item.code, item.problem) == (Reason.IMMEDIATE_CLAIM, False)
-
-
-def test_a_claim_and_its_pod_agree_that_it_has_taken_too_long() -> None:
-    waiting = [claim(), volume(zone="a"), storage_class(), pod("db-0", "data"), node("n1")]
-    of_claim, of_pod = why("pvc/data", *waiting), why("pod/db-0", *waiting)
-    assert (of_pod.code, of_pod.problem) == (Reason.PROGRESSING, True)
-    assert (of_claim.code, of_claim.problem, of_claim.next) == (of_pod.code, of_pod.problem, of_pod.next)
-    assert [link.name for link in of_claim.causes] == ["web/data", "web/db-0"]
-
-
-def test_a_claim_and_its_pod_agree_about_what_may_not_be_read() -> None:
-    waiting = [claim(), volume(zone="a"), storage_class(), pod("db-0", "data"), node("n1")]
-    of_claim, of_pod = (why(each, *waiting, without=[Source.EVENTS]) for each in ("pvc/data", "pod/db-0"))
-    assert (of_claim.code, of_claim.problem) == (of_pod.code, of_pod.problem) == (Reason.INCONCLUSIVE, False)
-
-
-def test_a_pod_and_its_immediate_claim_agree_that_it_has_taken_too_long() -> None:
-    alive = lease("disk-csi-example", NOTHING, "storage")
-    waiting = [claim(), DYNAMIC, *INSTALLED, alive, pod("db-0", "data"), node("n1")]
-    of_claim, of_pod = why("pvc/data", *waiting), why("pod/db-0", *waiting)
-    assert (of_claim.code, of_claim.problem) == (of_pod.code, of_pod.problem) == (Reason.PROGRESSING, True)
-    assert of_claim.next == of_pod.next
-
-
-def test_the_secret_that_a_class_names_is_named() -> None:
-    item = why(
-        "pvc/data", claim(), DYNAMIC, *INSTALLED, failed("error getting secret login in namespace web: not found")
-    )
-    assert "Secret web/login: create it" in item.advice[0]
-
-
-@pytest.mark.parametrize(("renewed", "found"), [(None, "no such Lease"), (timedelta(hours=1), "1h ago")])
-def test_a_volume_that_is_to_grow_without_a_resizer(renewed: timedelta | None, found: str) -> None:
-    grows = claim(volume="pv-1", status={"capacity": {"storage": "5Gi"}})
-    leases = [] if renewed is None else [lease("external-resizer-disk-csi-example", renewed)]
-    item = why("pvc/data", grows, volume(claim="data", size="5Gi"), storage_class(), *leases)
-    assert item.code is Reason.RESIZE_PENDING
-    assert found in item.evidence[-1].found
-    running = lease("external-resizer-disk-csi-example", NOTHING)
-    item = why("pvc/data", grows, volume(claim="data", size="5Gi"), storage_class(), running)
-    assert len(item.evidence) == 1
 
 
 def test_a_volume_fits_and_the_pv_controller_does_not_bind_it() -> None:

@@ -1,0 +1,44 @@
+"""The answers about a claim and about the pod that uses it are the same."""
+
+from datetime import timedelta
+
+from binder.matching.rejection import Reason
+from prebinder.why.facts.facts import Source
+from tests.prebinder.why.documents import (
+    DRIVER,
+    claim,
+    csi_node,
+    driver,
+    lease,
+    node,
+    pod,
+    storage_class,
+    volume,
+    why,
+)
+
+DYNAMIC = storage_class(provisioner=DRIVER, mode="Immediate")
+INSTALLED = [driver(), csi_node("n1", DRIVER)]
+NOTHING = timedelta()
+
+
+def test_a_claim_and_its_pod_agree_that_it_has_taken_too_long() -> None:
+    waiting = [claim(), volume(zone="a"), storage_class(), pod("db-0", "data"), node("n1")]
+    of_claim, of_pod = why("pvc/data", *waiting), why("pod/db-0", *waiting)
+    assert (of_pod.code, of_pod.problem) == (Reason.PROGRESSING, True)
+    assert (of_claim.code, of_claim.problem, of_claim.next) == (of_pod.code, of_pod.problem, of_pod.next)
+    assert [link.name for link in of_claim.causes] == ["web/data", "web/db-0"]
+
+
+def test_a_claim_and_its_pod_agree_about_what_may_not_be_read() -> None:
+    waiting = [claim(), volume(zone="a"), storage_class(), pod("db-0", "data"), node("n1")]
+    of_claim, of_pod = (why(each, *waiting, without=[Source.EVENTS]) for each in ("pvc/data", "pod/db-0"))
+    assert (of_claim.code, of_claim.problem) == (of_pod.code, of_pod.problem) == (Reason.INCONCLUSIVE, False)
+
+
+def test_a_pod_and_its_immediate_claim_agree_that_it_has_taken_too_long() -> None:
+    alive = lease("disk-csi-example", NOTHING, "storage")
+    waiting = [claim(), DYNAMIC, *INSTALLED, alive, pod("db-0", "data"), node("n1")]
+    of_claim, of_pod = why("pvc/data", *waiting), why("pod/db-0", *waiting)
+    assert (of_claim.code, of_claim.problem) == (of_pod.code, of_pod.problem) == (Reason.PROGRESSING, True)
+    assert of_claim.next == of_pod.next

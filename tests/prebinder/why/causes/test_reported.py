@@ -1,0 +1,148 @@
+"""What the sidecars of CSI drivers report, in their own words."""
+
+from datetime import timedelta
+
+import pytest
+
+from binder.matching.rejection import Reason
+from tests.prebinder.why.documents import (
+    DRIVER,
+    Document,
+    assert_problem,
+    claim,
+    csi_node,
+    driver,
+    event,
+    lease,
+    storage_class,
+    volume,
+    why,
+)
+
+DYNAMIC = storage_class(provisioner=DRIVER, mode="Immediate")
+INSTALLED = [driver(), csi_node("n1", DRIVER)]
+NOTHING, HOUR = timedelta(), timedelta(hours=1)
+
+
+def failed(note: str) -> Document:
+    return event("PersistentVolumeClaim", "data", "ProvisioningFailed", note, reporter=f"{DRIVER}_controller-0")
+
+
+def resizing(condition: str) -> Document:
+    status = {"capacity": {"storage": "5Gi"}, "conditions": [{"type": condition, "status": "True"}]}
+    return claim(volume="pv-1", status=status)
+
+
+NOT_RESIZED = event(
+    "PersistentVolumeClaim",
+    "data",
+    "VolumeResizeFailed",
+    'resize volume "pv-1" by resizer "disk.csi.example" failed: rpc error: code = ResourceExhausted desc = full',
+    reporter=f"external-resizer {DRIVER}",
+)
+
+
+CASES = [
+    *(
+        pytest.param(code, [claim(), DYNAMIC, *INSTALLED, failed(note)], id=f"reported: {note[:40]}")
+        for code, note in [
+            (
+                Reason.REQUEST_NOT_SUPPORTED,
+                "Volume provisioning failed with infeasible error. Retries will be delayed. "
+                "rpc error: code = InvalidArgument desc = no RWX",
+            ),
+            (Reason.REQUEST_NOT_SUPPORTED, "rpc error: code = OutOfRange desc = Requested capacity 2199023255552"),
+            (
+                Reason.REQUEST_NOT_SUPPORTED,
+                "failed to strip CSI Parameters of prefixed keys: found unknown parameter key "
+                '"csi.storage.k8s.io/colour" with reserved namespace csi.storage.k8s.io/',
+            ),
+            (
+                Reason.REQUEST_NOT_SUPPORTED,
+                "error getting handle for DataSource Type PersistentVolumeClaim by Name original: the source PVC and "
+                "destination PVCs must have the same volume mode for cloning.  Source is Filesystem, but new PVC "
+                "requested Block",
+            ),
+            (
+                Reason.DATA_SOURCE_NOT_READY,
+                "error getting handle for DataSource Type VolumeSnapshot by Name before: snapshot before not bound",
+            ),
+            (
+                Reason.DRIVER_NOT_ON_NODE,
+                "error generating accessibility requirements: failed to get selected CSINode n9: "
+                'csinode.storage.k8s.io "n9" not found',
+            ),
+            (Reason.BACKEND_ERROR, 'error getting secret login in namespace web: secrets "login" not found'),
+            (Reason.REQUEST_NOT_SUPPORTED, 'with StorageClass "fast": rpc error: code = InvalidArgument desc = no'),
+            (Reason.INSUFFICIENT_STORAGE, "rpc error: code = ResourceExhausted desc = full"),
+            (Reason.BACKEND_ERROR, "rpc error: code = DeadlineExceeded desc = context deadline exceeded"),
+            (Reason.BACKEND_ERROR, "rpc error: code = Internal desc = oops"),
+        ]
+    ),
+    pytest.param(
+        Reason.BACKEND_ERROR,
+        [claim(), DYNAMIC, driver(), failed("rpc error: code = Internal desc = oops")],
+        id="reported by a driver that no node needs to have",
+    ),
+    pytest.param(
+        Reason.DRIVER_NOT_ON_NODE,
+        [
+            claim(),
+            DYNAMIC,
+            driver(),
+            failed("error generating accessibility requirements: no available topology found"),
+            event("PersistentVolumeClaim", "data", "ProvisioningFailed", "rpc error: code = Internal", ago=HOUR),
+        ],
+        id="the driver is on no node any more",
+    ),
+    pytest.param(
+        Reason.RESIZE_FAILED,
+        [resizing("ControllerResizeError"), volume(claim="data", size="5Gi"), storage_class()],
+        id="it cannot grow",
+    ),
+    pytest.param(
+        Reason.RESIZE_FAILED,
+        [resizing("Resizing"), volume(claim="data", size="5Gi"), storage_class(), NOT_RESIZED],
+        id="it cannot grow, by an error that may be temporary",
+    ),
+    pytest.param(
+        Reason.RESIZE_PENDING,
+        [
+            resizing("FileSystemResizePending"),
+            volume(claim="data", size="10Gi"),
+            storage_class(),
+            NOT_RESIZED,
+            event("PersistentVolumeClaim", "data", "FileSystemResizeRequired", "Required", ago=NOTHING, type="Normal"),
+        ],
+        id="it has grown after a failure, but for the file system",
+    ),
+    pytest.param(
+        Reason.RESIZE_PENDING,
+        [resizing("FileSystemResizePending"), volume(claim="data", size="10Gi"), storage_class()],
+        id="it has not grown yet",
+    ),
+]
+
+
+@pytest.mark.parametrize(("code", "documents"), CASES)
+def test_the_cause_that_is_reported(code: Reason, documents: list[Document]) -> None:
+    assert_problem(why("pvc/data", *documents), code)
+
+
+def test_the_secret_that_a_class_names_is_named() -> None:
+    item = why(
+        "pvc/data", claim(), DYNAMIC, *INSTALLED, failed("error getting secret login in namespace web: not found")
+    )
+    assert "Secret web/login: create it" in item.advice[0]
+
+
+@pytest.mark.parametrize(("renewed", "state"), [(None, "no such Lease"), (timedelta(hours=1), "1h ago")])
+def test_a_volume_that_is_to_grow_without_a_resizer(renewed: timedelta | None, state: str) -> None:
+    grows = claim(volume="pv-1", status={"capacity": {"storage": "5Gi"}})
+    leases = [] if renewed is None else [lease("external-resizer-disk-csi-example", renewed)]
+    item = why("pvc/data", grows, volume(claim="data", size="5Gi"), storage_class(), *leases)
+    assert item.code is Reason.RESIZE_PENDING
+    assert state in item.evidence[-1].found
+    running = lease("external-resizer-disk-csi-example", NOTHING)
+    item = why("pvc/data", grows, volume(claim="data", size="5Gi"), storage_class(), running)
+    assert len(item.evidence) == 1

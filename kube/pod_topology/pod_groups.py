@@ -55,6 +55,10 @@ class PodGroups:
     @classmethod
     def of(cls, placed: Iterable[tuple[Pod, int]]) -> "PodGroups":
         """Return the groups of pods and the numbers of their nodes."""
+        return cls().with_pods(placed)
+
+    def with_pods(self, placed: Iterable[tuple[Pod, int]]) -> "PodGroups":
+        """Return the groups with many pods added on nodes, faster than one by one."""
         counted: dict[str, dict[PodGroup, dict[int, int]]] = {}
         heard: dict[PodGroup, dict[int, int]] = {}
         for pod, number in placed:
@@ -62,16 +66,18 @@ class PodGroups:
             _count(counted.setdefault(group.namespace, {}).setdefault(group, {}), number)
             if group.constraints is not None:
                 _count(heard.setdefault(_speaker(group), {}), number)
-        groups = {name: Map({group: Map(at) for group, at in known.items()}) for name, known in counted.items()}
+        groups = self.groups.mutate()
+        for namespace, more in counted.items():
+            groups[namespace] = _joined(groups.get(namespace, _NOBODY), more)
         addressed: dict[Address, dict[PodGroup, None]] = {}
         for speaker in heard:
-            for address in _addresses(speaker):
-                addressed.setdefault(address, {})[speaker] = None
-        return cls(
-            Map(groups),
-            Map({group: Map(at) for group, at in heard.items()}),
-            Map({address: Map(speakers) for address, speakers in addressed.items()}),
-        )
+            if speaker not in self.outspoken:
+                for address in _addresses(speaker):
+                    addressed.setdefault(address, {})[speaker] = None
+        at_address = self.addressed.mutate()
+        for address, speakers in addressed.items():
+            at_address[address] = at_address.get(address, _NO_SPEAKERS).update(speakers)
+        return PodGroups(groups.finish(), _joined(self.outspoken, heard), at_address.finish())
 
     def with_pod(self, pod: Pod, number: int) -> "PodGroups":
         """Return the groups with a pod added on a node."""
@@ -177,6 +183,18 @@ def _needed(selector: LabelSelector) -> Iterable[Label]:
 
 def _count(places: dict[int, int], number: int) -> None:
     places[number] = places.get(number, 0) + 1
+
+
+def _joined(
+    known: Map[PodGroup, Map[int, int]], more: Mapping[PodGroup, Mapping[int, int]]
+) -> Map[PodGroup, Map[int, int]]:
+    if not more:
+        return known
+    groups = known.mutate()
+    for group, added in more.items():
+        places = groups.get(group, _NOWHERE)
+        groups[group] = places.update({number: places.get(number, 0) + count for number, count in added.items()})
+    return groups.finish()
 
 
 def _moved(

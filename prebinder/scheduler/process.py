@@ -146,7 +146,7 @@ class SchedulerProcess:
             loop_lag=self._heartbeat.lag(),
             queues=term.waiting.sizes() if term is not None else {},
             # Only the leader reports on nodes, otherwise sums over replicas would double.
-            nodes=self._cluster.view(self._clock.now()).nodes if term is not None else (),
+            nodes=(await self._cluster.current(self._clock)).nodes if term is not None else (),
         )
         return await self._instruments.render(state)
 

@@ -6,7 +6,6 @@ schedulers can overcommit a node between a decision and its Binding. That window
 because volumes had to be bound, the node is checked again.
 """
 
-from datetime import datetime
 from typing import Final, Protocol
 
 from binder.matching.node_fit import refuse_resources
@@ -22,7 +21,7 @@ from scheduler.state.node_info import NodeInfo, state_without_pod
 class CurrentCluster(Protocol):
     """Provides the present state of the cluster (scheduler.standalone.cache.SchedulerCache)."""
 
-    def view(self, now: datetime) -> ClusterView: ...
+    async def current(self, clock: Clock) -> ClusterView: ...
 
 
 class StillFits:
@@ -38,7 +37,7 @@ class StillFits:
         """Return why the node has no room left. Pods without claims were decided a moment ago and are not checked."""
         if not placement.pod.claims:
             return None
-        view = self._cluster.view(self._clock.now())
+        view = await self._cluster.current(self._clock)
         return refuse_taken(placement, view.node(placement.node), view.storage.snapshot)
 
 

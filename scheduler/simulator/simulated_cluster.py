@@ -185,7 +185,7 @@ def _failing_volume(view: ClusterView, placed: Placed, entry: Entry) -> After:
 
 
 def _failing_driver(view: ClusterView, placed: Placed, entry: Entry) -> After:
-    return view.with_storage(with_failed_driver(view.storage, entry.driver, view.numbers), None), placed
+    return view.with_storage(with_failed_driver(view.storage, entry.driver, view.numbers), view.numbers), placed
 
 
 def _making_claim(view: ClusterView, placed: Placed, entry: Entry) -> After:

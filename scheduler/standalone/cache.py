@@ -1,12 +1,15 @@
 """The cluster as the watches show it, with the decisions that are not visible there yet.
 
 Changes are recorded by name when they arrive, and looked up when a view is needed: so it does not matter in which order
-watches, decisions and their results arrive, and a pod that changed ten times is counted once.
+watches, decisions and their results arrive, and a pod that changed ten times is counted once. At first every node is
+new. Changes are applied in steps of some milliseconds, so that other tasks run in between, however many there are.
 """
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from itertools import islice
 from types import MappingProxyType
 from typing import Final
 
@@ -14,11 +17,13 @@ from immutables import Map
 
 from binder.matching.rejection import Reason, Rejection
 from binder.model.view import PlanSettings, View
+from kube.clock import Clock
 from kube.objects.model import Namespace, Node, Pairs, Pod
+from kube.store.snapshot import Snapshot
 from kube.store.store import Store
 from scheduler.framework.plugin import ReservePlugin, ScheduleResult
-from scheduler.state.cluster import ClusterView, Place, view_of
-from scheduler.volumes.storage_cache import StorageCache
+from scheduler.state.cluster import ClusterView, Place
+from scheduler.volumes.storage_cache import StepSizes, StorageCache
 
 MOST_CHANGES: Final = 20_000
 """Changed pods recorded while no view is needed, as in a standby replica; beyond it the next view is built from
@@ -32,36 +37,62 @@ PATIENCE: Final = 30.0
 class SchedulerCache:
     """Follows a store. Create it before the store's first list: it sees only changes.
 
-    Until `view` is called for the first time it records nothing; that first call is proportional to the size of the
-    cluster.
+    Until the first view it records nothing; that one is proportional to the size of the cluster.
     """
 
-    def __init__(self, store: Store, settings: PlanSettings) -> None:
+    def __init__(self, store: Store, settings: PlanSettings, steps: StepSizes | None = None) -> None:
         self._store = store
-        self._storage = StorageCache(store, settings)
+        self._steps = steps or StepSizes()
+        self._storage = StorageCache(store, settings, self._steps)
         self._view: ClusterView | None = None
         self._looked: datetime | None = None
         self._assumed: dict[str, ScheduleResult] = {}
         self._bound: dict[str, float] = {}
         self._moved: dict[str, Place | None] = {}
-        self._nodes: set[str] = set()
+        self._nodes: dict[str, None] = {}
         store.pods.listeners.append(self._pod_changed)
         store.nodes.listeners.append(self._node_changed)
         self._namespaces: Map[str, Pairs] = Map()
         store.namespaces.listeners.append(self._namespace_changed)
 
+    async def current(self, clock: Clock) -> ClusterView:
+        """Return the cluster of this moment, as `view`, but let other tasks run between the steps that it takes."""
+        now = clock.now()
+        while not self.step(now):
+            await asyncio.sleep(0)
+            now = clock.now()
+        return self.view(now)
+
     def view(self, now: datetime) -> ClusterView:
         """Return the cluster of this moment, with the assumed pods and the reserved volumes."""
-        storage = self._storage.view()
-        view = self._view
-        if view is None:
-            view = view_of(storage, now, self._namespaces)
-            self._nodes.clear()
-            self._storage.touched(Map())
-            self._moved = {key: _place(self._store.pods.items.get(key), None) for key in self._assumed}
+        while not self.step(now):
+            pass
+        assert self._view is not None
         self._looked = now
-        self._view = self._caught_up(view, storage, now)
         return self._view
+
+    def step(self, now: datetime) -> bool:
+        """Apply some of the changes that the view does not have yet; return whether that was all."""
+        if not self._storage.step():
+            return False
+        storage, view = self._storage.view(), self._view
+        if view is None:
+            view = self._from_nothing(storage, now)
+        if view.storage is not storage or view.now != now or view.namespaces is not self._namespaces:
+            view = replace(view, storage=storage, now=now, namespaces=self._namespaces)
+        if self._nodes:
+            view = self._with_nodes(view)
+        if self._moved and not self._nodes:
+            moves = {key: self._moved.pop(key) for key in list(islice(self._moved, self._steps.moves))}
+            view = view.with_moves((before, self._place(key)) for key, before in moves.items())
+        if self._storage.has_touched:
+            view = view.with_storage(storage, self._storage.touched(view.claim_users))
+        self._view = view
+        return not (self._nodes or self._moved or self._storage.has_touched)
+
+    def snapshot(self) -> Snapshot:
+        """Return what the watches show at this moment."""
+        return self._store.snapshot()
 
     def assume(self, placement: ScheduleResult, reserves: Sequence[ReservePlugin]) -> Rejection | None:
         """Count the pod on its node from now on and reserve its volumes; return why that is not possible."""
@@ -114,45 +145,44 @@ class SchedulerCache:
         """Return the placements that are assumed, by pod."""
         return MappingProxyType(self._assumed)
 
-    def _caught_up(self, view: ClusterView, storage: View, now: datetime) -> ClusterView:
-        if view.storage is not storage or view.now != now or view.namespaces is not self._namespaces:
-            view = replace(view, storage=storage, now=now, namespaces=self._namespaces)
-        if self._nodes:
-            view = self._with_nodes(view)
-        if self._moved:
-            moved, self._moved = self._moved, {}
-            view = view.with_moves((before, self._place(key)) for key, before in moved.items())
-        touched = self._storage.touched(view.claim_users)
-        return view if touched is not None and not touched else view.with_storage(storage, touched)
+    def _from_nothing(self, storage: View, now: datetime) -> ClusterView:
+        self._nodes = dict.fromkeys(sorted(self._store.nodes.items))
+        self._moved.clear()
+        self._storage.untouched()
+        return ClusterView(storage, now)
 
     def _with_nodes(self, view: ClusterView) -> ClusterView:
-        nodes, names = self._store.nodes.items, self._nodes
-        self._nodes = set()
-        for name in sorted(names):
-            node = nodes.get(name)
-            if node is None:
-                view = view.without_node(name)
-                continue
-            if name not in view.numbers:
-                self._arrive(name)
-            view = view.with_node(node)
-        return view
+        """Apply changes of so many nodes that a step stays short."""
+        nodes, new, pods, left = self._store.nodes.items, list[Node](), dict[str, list[Pod]](), self._steps.pods
+        for name in list(islice(self._nodes, left)):
+            del self._nodes[name]
+            node, known = nodes.get(name), view.node(name)
+            if known is None:
+                there = pods[name] = self._on(name) if node is not None else []
+                new += [node] if node is not None else []
+                left -= 1 + len(there)
+            else:
+                left -= 1 + len(known.pods)
+                view = view.with_node(node) if node is not None else view.without_node(name)
+            if left <= 0:
+                break
+        return view.with_new_nodes(new, pods) if new else view
 
-    def _arrive(self, node: str) -> None:
-        """Count the pods that were on the node before it was known.
+    def _on(self, node: str) -> list[Pod]:
+        """Return the pods that count on a node from before it was known.
 
         Not those that the watch shows there and that are assumed elsewhere: they count where they are assumed, already.
+        Nor those that have changed since: they follow.
         """
-        there = (key for key, placement in self._assumed.items() if placement.node == node)
-        for key in (*self._store.snapshot().pods_by_node.get(node, ()), *there):
-            place = self._place(key)
-            if place is not None and place[1] == node:
-                self._moved.setdefault(key, None)
+        keys = dict.fromkeys(self._store.snapshot().pods_by_node.get(node, ()))
+        keys |= dict.fromkeys(key for key, placement in self._assumed.items() if placement.node == node)
+        places = (self._place(key) for key in keys if key not in self._moved)
+        return [place[0] for place in places if place is not None and place[1] == node]
 
     def _node_changed(self, old: Node | None, new: Node | None) -> None:
         node = new or old
         if node is not None and self._view is not None:
-            self._nodes.add(node.name)
+            self._nodes[node.name] = None
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         pod = new or old

@@ -41,6 +41,7 @@ class ManualBinding:
             self._answer(key, None)
 
     async def bind(self, key: str, uid: str, node: str) -> Bound | Refused:
+        await self._scheduler.cluster.current(self._scheduler.clock)
         pod = self._find(key, uid) if self._scheduler.takes_work else _STOPPED
         if isinstance(pod, Refused):
             return pod
@@ -135,7 +136,7 @@ class ManualBinding:
         if node not in ("", placement.node):
             return _has_node(ending.pod.key, placement.node)
         volumes = {claim.name: volume.name for claim, volume in placement.volumes.volumes}
-        claims = self._scheduler.cluster.view(self._scheduler.clock.now()).storage.snapshot.claims
+        claims = self._scheduler.cluster.snapshot().claims
         for named in ending.pod.claims:
             claim = claims.get(f"{ending.pod.namespace}/{named.name}")
             if claim is not None and claim.volume_name:

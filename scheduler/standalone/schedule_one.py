@@ -209,6 +209,6 @@ class Attempts:
         else:
             self.report.error(pod, reason, text, nominated="")
         self.waiting.retry(attempt, now)
-        for change in forgotten(placement, self.cluster.view(self.clock.now()).storage.snapshot):
+        for change in forgotten(placement, self.cluster.snapshot()):
             self.waiting.change(change, now)
         self.wake()

@@ -174,6 +174,7 @@ class Scheduler:
             attempts = self.waiting.pop(self.clock.monotonic(), BATCH)
             for attempt in attempts:
                 await self.cycle.room()
+                await self.cluster.current(self.clock)
                 if self._stopping.is_set():
                     return
                 work = self.attempts.begin(attempt)
@@ -199,8 +200,8 @@ class Scheduler:
                 self._not_assigned(ended)
 
     def _not_assigned(self, ended: NotAssigned) -> None:
-        placement, cluster = ended.placement, self.cluster
-        for change in forgotten(placement, cluster.view(self.clock.now()).storage.snapshot):
+        placement = ended.placement
+        for change in forgotten(placement, self.cluster.snapshot()):
             self.changed(change)
         key = placement.pod.key
         shown = self.pods.items.get(key)

@@ -1,8 +1,9 @@
 """The cluster as a scheduling cycle sees it: immutable, and cheap to update by one pod or one node."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Final
 
 from immutables import Map
 from msgspec.structs import replace as with_fields
@@ -25,13 +26,15 @@ Move = tuple[Place | None, Place | None]
 ClaimUsers = Map[str, Map[str, str]]
 """Claim key -> key of a pod on a node that uses it -> name of that node."""
 
+_NO_USERS: Final[Map[str, str]] = Map()
+
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
     """A view of everything. `storage` has the snapshot, the index of Available volumes, reservations and health
     verdicts.
 
-    Created by `view_of(storage, now)`. Nodes are in `nodes` by number; a new one is added at the end. `index` holds
+    `view_of` returns that of a snapshot. Nodes are in `nodes` by number; a new one is added at the end. `index` holds
     which nodes have which labels and taints, `pod_groups` which pods run where, `claim_users` the nodes of pods by
     claim and pod. Pods may be on nodes here that the snapshot does not have there: those are assumed. `namespaces` are
     the labels of namespaces as far as known.
@@ -39,10 +42,10 @@ class ClusterView:
 
     storage: View
     now: datetime
-    nodes: tuple[NodeInfo, ...]
-    numbers: Mapping[str, int]
-    index: NodeIndex
-    pod_groups: PodGroups
+    nodes: tuple[NodeInfo, ...] = ()
+    numbers: Mapping[str, int] = field(default_factory=dict)
+    index: NodeIndex = field(default_factory=NodeIndex)
+    pod_groups: PodGroups = field(default_factory=PodGroups)
     claim_users: ClaimUsers = field(default_factory=Map)
     namespaces: Mapping[str, Pairs] = field(default_factory=Map)
 
@@ -88,10 +91,33 @@ class ClusterView:
         """Return the view with a node added or changed. What runs on it stays."""
         before = self.node(node.name)
         if before is None:
-            return self._with_new(node)
+            return self.with_new_nodes((node,), {})
         state = node_info(before.number, node, before.pods, self.storage.snapshot)
         index = self.index if _alike(before.node, node) else self.index.with_node(state.number, before.node, node)
         return replace(self, nodes=self._replaced(state), index=index)
+
+    def with_new_nodes(self, nodes: Sequence[Node], pods: Mapping[str, Iterable[Pod]]) -> "ClusterView":
+        """Return the view with nodes that it did not have, and the pods on them by node; none is in the view yet."""
+        first, snapshot = len(self.nodes), self.storage.snapshot
+        states = [
+            node_info(number, node, pods.get(node.name, ()), snapshot) for number, node in enumerate(nodes, first)
+        ]
+        users: dict[str, dict[str, str]] = {}
+        for state in states:
+            for pod in state.pods:
+                for key in pod.claim_keys:
+                    users.setdefault(key, {})[pod.key] = state.name
+        claim_users = self.claim_users.mutate()
+        for key, more in users.items():
+            claim_users[key] = claim_users.get(key, _NO_USERS).update(more)
+        return replace(
+            self,
+            nodes=(*self.nodes, *states),
+            numbers={**self.numbers, **{state.name: state.number for state in states}},
+            index=self.index.with_nodes(first, nodes),
+            pod_groups=self.pod_groups.with_pods((pod, state.number) for state in states for pod in state.pods),
+            claim_users=claim_users.finish(),
+        )
 
     def without_node(self, name: str) -> "ClusterView":
         """Return the view without a node and what is on it. The last node gets its number."""
@@ -101,7 +127,7 @@ class ClusterView:
         gone, last = self.nodes[number], self.nodes[-1]
         draft = _Draft(list(self.nodes), self.pod_groups, self.claim_users, self.storage.snapshot)
         for pod in gone.pods:
-            draft.take(pod, number)
+            draft.uncount(pod, number)
         index = self.index.without_node(number, gone.node)
         numbers = {known: at for known, at in self.numbers.items() if known != name}
         if last is not gone:
@@ -114,12 +140,12 @@ class ClusterView:
             self, nodes=nodes, numbers=numbers, index=index, pod_groups=draft.pod_groups, claim_users=draft.claim_users
         )
 
-    def with_storage(self, storage: View, changed: Iterable[str] | None = ()) -> "ClusterView":
+    def with_storage(self, storage: View, changed: Iterable[str] = ()) -> "ClusterView":
         """Return the view with other storage. `changed` names nodes of whose claims, attachments or CSINode
 
-        something changed; None is all nodes. One on which nothing counts otherwise after all stays the same object.
+        something changed. One on which nothing counts otherwise after all stays the same object.
         """
-        names = self.numbers if changed is None else [name for name in changed if name in self.numbers]
+        names = [name for name in changed if name in self.numbers]
         if not names:
             return replace(self, storage=storage)
         nodes = list(self.nodes)
@@ -130,15 +156,6 @@ class ClusterView:
             if use != state.attach or cut != state.cut_off:
                 nodes[state.number] = with_fields(state, attach=use, cut_off=cut)
         return replace(self, storage=storage, nodes=tuple(nodes))
-
-    def _with_new(self, node: Node) -> "ClusterView":
-        number = len(self.nodes)
-        return replace(
-            self,
-            nodes=(*self.nodes, node_info(number, node, (), self.storage.snapshot)),
-            numbers={**self.numbers, node.name: number},
-            index=self.index.with_node(number, None, node),
-        )
 
     def _replaced(self, state: NodeInfo) -> tuple[NodeInfo, ...]:
         nodes = list(self.nodes)
@@ -151,22 +168,7 @@ def view_of(storage: View, now: datetime, namespaces: Mapping[str, Pairs] | None
     snapshot = storage.snapshot
     pods = {name: [snapshot.pods[key] for key in keys] for name, keys in snapshot.pods_by_node.items()}
     nodes = [node for _, node in sorted(snapshot.nodes.items())]
-    states = tuple(node_info(number, node, pods.get(node.name, ()), snapshot) for number, node in enumerate(nodes))
-    users: dict[str, dict[str, str]] = {}
-    for state in states:
-        for pod in state.pods:
-            for key in pod.claim_keys:
-                users.setdefault(key, {})[pod.key] = state.name
-    return ClusterView(
-        storage=storage,
-        now=now,
-        nodes=states,
-        numbers={state.name: state.number for state in states},
-        index=NodeIndex.of(nodes),
-        pod_groups=PodGroups.of((pod, state.number) for state in states for pod in state.pods),
-        claim_users=Map({key: Map(pods_of_claim) for key, pods_of_claim in users.items()}),
-        namespaces=namespaces or Map(),
-    )
+    return ClusterView(storage, now, namespaces=namespaces or Map()).with_new_nodes(nodes, pods)
 
 
 @dataclass(slots=True)
@@ -184,6 +186,10 @@ class _Draft:
         if state is None:
             return
         self.nodes[number] = state
+        self.uncount(pod, number)
+
+    def uncount(self, pod: Pod, number: int) -> None:
+        """Remove a pod from what is known about all nodes together."""
         self.pod_groups = self.pod_groups.without_pod(pod, number)
         for key in pod.claim_keys if pod.claims else ():
             left = self.claim_users[key].delete(pod.key)
@@ -204,7 +210,7 @@ class _Draft:
         state = self.nodes[number] = state_with_pod(self.nodes[number], pod, self.snapshot)
         self.pod_groups = self.pod_groups.with_pod(pod, number)
         for key in pod.claim_keys if pod.claims else ():
-            self.claim_users = self.claim_users.set(key, self.claim_users.get(key, Map()).set(pod.key, state.name))
+            self.claim_users = self.claim_users.set(key, self.claim_users.get(key, _NO_USERS).set(pod.key, state.name))
 
 
 def _alike(before: Node, after: Node) -> bool:

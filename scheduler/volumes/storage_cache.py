@@ -1,6 +1,11 @@
-"""Available volumes and reservations, kept in sync with the store, and the nodes on which storage has changed."""
+"""Available volumes and reservations, kept in sync with the store, and the nodes on which storage has changed.
+
+Both are applied in steps of some milliseconds: a cluster may have 100,000 volumes, or change on every node at once.
+"""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 from immutables import Map
@@ -12,29 +17,38 @@ from binder.model.view import PlanSettings, View
 from kube.objects.model import Claim, CSIDriver, CSINode, StorageClass, Volume, VolumeAttachment
 from kube.store.store import Store
 
-_WORTH_REBUILDING: Final = 4
-"""If more than one volume in so many changed, the index is rebuilt: that is cheaper than updating it."""
-
-_FEW: Final = 100
-
-_MOST_CLAIMS: Final = 20_000
-"""Changed claims recorded while no view is needed; beyond it all nodes are counted again."""
+_MOST_CHANGES: Final = 20_000
+"""Changed volumes, or claims, recorded while no view is needed; beyond it everything is indexed or counted again."""
 
 _Names = Map[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class StepSizes:
+    """How many changes are applied in one step: some milliseconds.
+
+    `pods` come with new nodes; a node counts as one more than it has pods. `counted_nodes` are those on which only
+    attachments are counted again.
+    """
+
+    volumes: int = 250
+    pods: int = 250
+    moves: int = 100
+    counted_nodes: int = 100
 
 
 class StorageCache:
     """Follows a store. The caller writes to `ledger`."""
 
-    def __init__(self, store: Store, settings: PlanSettings) -> None:
+    def __init__(self, store: Store, settings: PlanSettings, steps: StepSizes) -> None:
         self.ledger = Ledger()
         self._store = store
         self._settings = settings
+        self._steps = steps
         self._node_storage = NodeStorage()
-        self._index = VolumeIndex()
-        self._indexed: Mapping[str, Volume] = Map()
-        self._rebuild = True
-        self._changed: set[str] = set()
+        self._index: VolumeIndex | None = None
+        self._changed: dict[str, Volume | None] = {}
+        """Volumes whose change the index does not have yet, and what it has of them."""
         self._nodes: set[str] = set()
         self._claims: set[str] = set()
         self._everywhere = False
@@ -47,51 +61,68 @@ class StorageCache:
         store.csi_drivers.listeners.append(self._csi_driver_changed)
         store.attachments.listeners.append(self._attachment_changed)
 
+    def step(self) -> bool:
+        """Index some of the volumes that have changed; return whether that was all."""
+        index, volumes = self._index, self._store.volumes.items
+        if index is None:
+            index, self._changed = VolumeIndex(), dict.fromkeys(volumes)
+        for name in list(islice(self._changed, self._steps.volumes)):
+            index = index.with_volume(self._changed.pop(name), volumes.get(name))
+        self._index = index
+        return not self._changed
+
     def view(self) -> View:
-        """Return the storage of this moment; the same value while nothing changes."""
+        """Return the storage of this moment; the same value while nothing changes. It takes all steps that are left."""
         snapshot, view = self._store.snapshot(), self._view
         if view is None or view.snapshot is not snapshot or view.ledger is not self.ledger:
-            self._catch_up(snapshot.volumes)
+            while not self.step():
+                pass
+            assert self._index is not None
             view = self._view = View(
                 snapshot, self._index, self.ledger, settings=self._settings, node_storage=self._node_storage
             )
         return view
 
-    def touched(self, users: Mapping[str, _Names]) -> set[str] | None:
-        """Return the nodes, None for all, whose attachments or reports may have changed since the last call.
+    def touched(self, users: Mapping[str, _Names]) -> set[str]:
+        """Return nodes whose attachments or reports may have changed, each once: some of them, at most as many as a
+        step may have.
 
         `users` are the pods that use a claim, and their nodes.
         """
-        nodes, claims, everywhere = self._nodes, self._claims, self._everywhere
-        if nodes or claims or everywhere:
-            self._nodes, self._claims, self._everywhere = set(), set(), False
-        if everywhere:
-            return None
-        for key in claims:
-            nodes.update(users.get(key, _NO_NAMES).values())
+        if self._everywhere:
+            self._nodes.update(self._store.nodes.items)
+            self._everywhere = False
+        for key in self._claims:
+            self._nodes.update(users.get(key, _NO_NAMES).values())
+        self._claims.clear()
+        nodes = set(islice(self._nodes, self._steps.counted_nodes))
+        self._nodes -= nodes
         return nodes
+
+    @property
+    def has_touched(self) -> bool:
+        """Whether `touched` has more to return."""
+        return bool(self._nodes or self._claims or self._everywhere)
+
+    def untouched(self) -> None:
+        """Every node is about to be counted anew."""
+        self._nodes.clear()
+        self._claims.clear()
+        self._everywhere = False
 
     def release(self, pod_key: str) -> None:
         """Release what is reserved for the pod."""
         self.ledger = self.ledger.without(*self.ledger.by_pod.get(pod_key, Map()))
 
-    def _catch_up(self, volumes: Map[str, Volume]) -> None:
-        if self._rebuild:
-            self._index = VolumeIndex.of(volumes.values())
-        for name in self._changed:
-            self._index = self._index.with_volume(self._indexed.get(name), volumes.get(name))
-        self._rebuild, self._indexed = False, volumes
-        self._changed.clear()
-
     def _volume_changed(self, old: Volume | None, new: Volume | None) -> None:
         volume = new or old
         if volume is None:
             return
-        if not self._rebuild:
-            self._changed.add(volume.name)
-        if len(self._changed) > max(_FEW, len(self._store.volumes.items) // _WORTH_REBUILDING):
-            self._rebuild = True
-            self._changed.clear()
+        if self._index is not None:
+            self._changed.setdefault(volume.name, old)
+            if len(self._changed) > len(self._store.volumes.items) + _MOST_CHANGES:
+                self._index = None
+                self._changed.clear()
         if old is None or new is None or (old.driver, old.handle) != (new.driver, new.handle):
             self._claims.update(self._store.snapshot().claims_by_volume.get(volume.name, ()))
             self._nodes.update(self._attached_to.get(volume.name, {}).values())
@@ -100,7 +131,7 @@ class StorageCache:
         claim = new or old
         if claim is not None and (old is None or new is None or _kind_of(old) != _kind_of(new)):
             self._claims.add(claim.key)
-            if len(self._claims) > _MOST_CLAIMS:
+            if len(self._claims) > _MOST_CHANGES:
                 self._everywhere = True
                 self._claims.clear()
 

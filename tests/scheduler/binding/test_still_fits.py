@@ -1,10 +1,9 @@
 """What others take of a node while a pod's volumes are being bound."""
 
-from datetime import datetime
-
 import pytest
 
 from binder.matching.rejection import Reason
+from kube.clock import Clock
 from kube.objects.constraints import Constraints, HostPort, InlineDisk
 from kube.objects.model import Pod
 from scheduler.binding.still_fits import StillFits
@@ -29,7 +28,7 @@ class Following:
     def __init__(self, pod: Pod, *others: Pod) -> None:
         self._view = view(NODE, *others).with_pod(pod, "n1")
 
-    def view(self, now: datetime) -> ClusterView:
+    async def current(self, clock: Clock) -> ClusterView:
         return self._view
 
 

@@ -1,5 +1,6 @@
 """Whatever the order in which things are heard of, the view is what a view made from nothing would be."""
 
+import asyncio
 from dataclasses import replace
 
 from hypothesis import settings
@@ -18,8 +19,10 @@ from kube.store.store import Store
 from scheduler.framework.plugin import ScheduleResult
 from scheduler.standalone.cache import MOST_CHANGES, PATIENCE, SchedulerCache
 from scheduler.state.cluster import ClusterView, view_of
+from scheduler.volumes.storage_cache import StepSizes
 from scheduler.volumes.volume_binding import VolumeChoice
 from tests import builders
+from tests.fake_clock import FakeClock
 
 NOW = builders.EPOCH
 NODES, PODS, CLAIMS = ("n0", "n1", "n2"), ("p0", "p1", "p2"), ("c0", "c1")
@@ -91,10 +94,12 @@ def free_volumes(index: VolumeIndex) -> object:
 class Everything(RuleBasedStateMachine):
     """A cluster that changes at random, what the cache view makes of it, and a view made from nothing."""
 
+    steps = StepSizes()
+
     def __init__(self) -> None:
         super().__init__()
         self.store, self.version = Store(), 0
-        self.cache = SchedulerCache(self.store, PlanSettings())
+        self.cache = SchedulerCache(self.store, PlanSettings(), self.steps)
         self.expected: dict[str, ScheduleResult] = {}
         self.bound: dict[str, float] = {}
         self.looked = False
@@ -230,6 +235,11 @@ class Everything(RuleBasedStateMachine):
         labels = builders.pairs({"team": team})
         self.store.namespaces.upsert(Namespace(name, name, self.next_version(), labels))
 
+    @rule()
+    def step(self) -> None:
+        """What changes between two steps is neither lost nor counted twice."""
+        self.cache.step(NOW)
+
     @invariant()
     def nothing_is_lost_or_counted_twice(self) -> None:
         if self.version % 3 == 0:  # Several changes between two looks are as good as one.
@@ -252,8 +262,42 @@ class Everything(RuleBasedStateMachine):
         return cluster
 
 
+class InSmallSteps(Everything):
+    """The same, where each change takes a step of its own."""
+
+    steps = StepSizes(volumes=1, pods=1, moves=1, counted_nodes=1)
+
+
 TestEverything = Everything.TestCase
 TestEverything.settings = settings(deadline=None, max_examples=60, stateful_step_count=40)
+TestInSmallSteps = InSmallSteps.TestCase
+TestInSmallSteps.settings = TestEverything.settings
+
+
+async def test_others_run_while_a_large_cluster_is_read() -> None:
+    store, clock, turns = Store(), FakeClock(), 0
+    cache = SchedulerCache(store, PlanSettings(), StepSizes(volumes=10, pods=11, moves=10, counted_nodes=10))
+    store.nodes.replace((builders.node(f"n{number}") for number in range(20)), "1")
+    store.pods.replace((builders.pod(f"p{number}", node=f"n{number % 20}") for number in range(200)), "2")
+    store.volumes.replace((builders.volume(f"v{number}") for number in range(50)), "3")
+
+    async def take_turns() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    other = asyncio.create_task(take_turns())
+    view = await cache.current(clock)
+    assert turns >= 50 // 10 + 20 - 2
+    assert sum(len(state.pods) for state in view.nodes) == 200
+    # A relist that changes everything is no different.
+    store.pods.replace((builders.pod(f"q{number}", node=f"n{number % 20}") for number in range(200)), "4")
+    turns = 0
+    view = await cache.current(clock)
+    assert turns >= 400 // 10 - 2
+    assert {pod.name[0] for state in view.nodes for pod in state.pods} == {"q"}
+    other.cancel()
 
 
 def test_a_replica_that_waits_does_not_note_changes_for_ever() -> None:

@@ -16,6 +16,7 @@ from scheduler.framework.plugin import PreFilter, ScheduleResult
 from scheduler.standalone.cache import PATIENCE
 from scheduler.standalone.scheduler import LOOK_SECONDS
 from scheduler.state.cluster import ClusterView
+from scheduler.volumes.storage_cache import StepSizes
 from scheduler.volumes.volume_binding import VolumeChoice
 from scheduler.volumes.volumes import PodInfo
 from tests import builders
@@ -44,6 +45,24 @@ async def test_pods_that_wait_already_are_scheduled() -> None:
     async with desk.running():
         await settle()
     assert desk.binder.nodes == {"web": "n1"}
+
+
+async def test_others_run_while_the_cluster_is_read_for_the_first_decision() -> None:
+    nodes, turns = [builders.node(f"n{number}") for number in range(20)], 0
+    desk = Desk(*nodes)
+    desk.store.pods.replace((builders.pod(f"p{number}", node=f"n{number % 20}") for number in range(2000)), "1")
+    desk.add(pod("web"))
+
+    async def take_turns() -> None:
+        nonlocal turns
+        while not desk.binder.order:
+            turns += 1
+            await asyncio.sleep(0)
+
+    other = asyncio.create_task(take_turns())
+    async with desk.running():
+        await other
+    assert turns >= 2000 // StepSizes().pods
 
 
 async def test_the_more_important_goes_first() -> None:

@@ -73,7 +73,9 @@ class ChoiceMemory:
                 del self._kinds[next(iter(self._kinds))]
             kind = _Kind()
         self._kinds[question] = kind
-        stale, smallest = _stale(kind, info, cluster), _smallest_of_each_family(info.claims.delayed)
+        stale = _stale(kind, info, cluster)
+        searching = filter(cluster.storage.index.by_topology, info.claims.delayed)
+        smallest = _smallest_of_each_family(searching) if stale else ()
         parts = _singly(stale) if stale.bit_count() <= _FEW else cluster.index.alike(info.keys)
         for mask in _with_cut_off_apart(parts, stale, cluster):
             if mask:
@@ -128,8 +130,10 @@ def _stale(kind: _Kind, info: PodInfo, cluster: ClusterView) -> int:
             stale |= 1 << state.number
         kind.states[state.number] = state
     groups = tuple(group for claim in info.claims.delayed for group in cluster.storage.index.by_topology(claim))
-    for affinity in {*_refiled(kind, groups), *_changed_holds(kind.holds, cluster.storage)}:
-        stale |= cluster.index.reaching(affinity)
+    refiled = _refiled(kind, groups)
+    if stale != cluster.index.everything:
+        for affinity in {*refiled, *_changed_holds(kind.holds, cluster.storage)}:
+            stale |= cluster.index.reaching(affinity)
     kind.holds = cluster.storage.ledger.holds
     return stale
 

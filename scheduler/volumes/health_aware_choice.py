@@ -5,14 +5,14 @@ another claim or known to be unhealthy; none that is not accessible from the nod
 claims are decided together, so that an assignment is found if one exists.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 
 from binder.assignment.assignment import assign
 from binder.health.node_storage import cut_off, refuse_storage
 from binder.matching.claim_shape import ClaimShape, family_of
-from binder.matching.matching import provisioner_of, provisions, scheduler_refusal
+from binder.matching.matching import class_of, provisioner_of, provisions, scheduler_refusal
 from binder.matching.rejection import Reason, Rejection
 from binder.matching.scheduler_match import prebound_volume, volume_taken
 from binder.model.view import View
@@ -20,11 +20,11 @@ from binder.reservation.contract import ClaimReservation
 from kube.objects.model import SELECTED_NODE, Claim, Node, Volume, value_of
 from kube.store.snapshot import Snapshot
 from scheduler.volumes.volume_binding import (
+    NodeProvisioning,
     PodClaims,
     VolumeChoice,
     choose_volumes,
     refuse_other_selection,
-    refuse_provisioning,
 )
 
 Usable = Callable[[Claim, Volume], bool]
@@ -39,15 +39,61 @@ class Family:
     size: int
 
 
+@dataclass(frozen=True, slots=True)
+class Search:
+    """The claims of a pod for which volumes are searched, looked up once for all nodes.
+
+    `families` are those of the claims that need an Available volume. `hopeful` are the claims for which there is some
+    volume somewhere: one that names the claim, a reserved one, or an Available one, large enough or not. `largest` is
+    the largest claim of each class.
+    """
+
+    claims: tuple[Claim, ...]
+    families: tuple[Family, ...]
+    hopeful: tuple[Claim, ...]
+    largest: tuple[Claim, ...]
+    reserved: Mapping[str, ClaimReservation]
+
+
+class FreeVolumes:
+    """How many Available volumes each family finds on a node, counted once, at most as many as it has claims.
+
+    What fits any claim of a family fits the smallest one.
+    """
+
+    def __init__(self, search: Search, labels: Mapping[str, str], storage: View) -> None:
+        self._families, self._labels, self._storage = search.families, labels, storage
+        self._counts: dict[int, int] = {}
+
+    @property
+    def too_few(self) -> bool:
+        """Whether there are some, but fewer than a family has claims.
+
+        A quick check for pods with many claims, which cannot fit on most nodes of a cluster with local volumes.
+        """
+        families = enumerate(self._families)
+        return any(0 < self._count(number) < family.size for number, family in families if family.size > 1)
+
+    @property
+    def short(self) -> bool:
+        """Whether there are fewer than a family has claims, or none: kube-scheduler finds no more there."""
+        return any(self._count(number) < family.size for number, family in enumerate(self._families))
+
+    def _count(self, number: int) -> int:
+        count = self._counts.get(number)
+        if count is None:
+            family = self._families[number]
+            volumes = self._storage.index.candidates(family.smallest, self._labels)
+            count = self._counts[number] = sum(1 for _ in islice(volumes, family.size))
+        return count
+
+
 def health_aware_choice(
-    claims: PodClaims,
-    families: Iterable[Family],
-    reserved: Mapping[str, ClaimReservation],
-    node: Node,
-    storage: View,
-    usable: Usable,
+    claims: PodClaims, search: Search, free: FreeVolumes, node: Node, storage: View, usable: Usable
 ) -> VolumeChoice:
-    """Return what we take on the node, or why there is nothing to take. `families` are those of the claims."""
+    """Return what we take on the node, or why there is nothing to take. `search` is about the claims, `free` about the
+    node.
+    """
     if claims.bound or claims.orphaned:
         held = replace(claims, delayed=(), wanted=())
         against = choose_volumes(held, node, storage.snapshot, storage.index).rejections
@@ -55,58 +101,51 @@ def health_aware_choice(
             return VolumeChoice(rejections=against)
     if not claims.delayed:
         return VolumeChoice()
-    searching = _searching(claims)
-    if _too_few(families, node, storage):
-        names = ", ".join(sorted(claim.key for claim in searching))
-        return VolumeChoice(rejections=(_not_jointly(names, node),))
-    options = {claim.key: _options(claim, len(searching), node, reserved, storage, usable) for claim in searching}
-    satisfiable = {key: volumes for key, volumes in options.items() if volumes}
-    assigned = assign(satisfiable) if satisfiable else {}
+    if free.too_few:
+        return VolumeChoice(rejections=(_not_jointly((claim.key for claim in search.claims), node),))
+    options = _options(search, node, storage, usable) if search.hopeful else {}
+    assigned = assign(options) if options else {}
     if assigned is None:
-        satisfiable = {
-            key: volumes
-            for key, volumes in satisfiable.items()
-            if not provisions(storage.snapshot.claims[key], storage.snapshot.classes)
+        snapshot = storage.snapshot
+        options = {
+            key: volumes for key, volumes in options.items() if not provisions(snapshot.claims[key], snapshot.classes)
         }
-        assigned = assign(satisfiable) if satisfiable else {}
+        assigned = assign(options) if options else {}
     if assigned is None:
-        return VolumeChoice(rejections=(_not_jointly(", ".join(sorted(satisfiable)), node),))
+        return VolumeChoice(rejections=(_not_jointly(options, node),))
     volumes = tuple((claim, assigned[claim.key]) for claim in claims.delayed if claim.key in assigned)
-    choice = _with_provisioning(claims, volumes, node, storage)
+    choice = _with_provisioning(claims, search, volumes, node, storage)
     unreached = refuse_storage(drivers_of(choice, storage.snapshot), storage.snapshot, node.name)
     return choice if unreached is None else VolumeChoice(rejections=(unreached,))
 
 
-def _not_jointly(names: str, node: Node) -> Rejection:
-    return Rejection(Reason.NO_JOINT_ASSIGNMENT, node.name, f"different volumes for {names}", "fewer that fit")
+def _not_jointly(keys: Iterable[str], node: Node) -> Rejection:
+    wanted = f"different volumes for {', '.join(sorted(keys))}"
+    return Rejection(Reason.NO_JOINT_ASSIGNMENT, node.name, wanted, "fewer that fit")
 
 
-def families_of(claims: PodClaims, storage: View) -> tuple[Family, ...]:
-    """Return the claims that need an Available volume, grouped so that those of a group differ only in size."""
+def search_for(claims: PodClaims, reserved: Mapping[str, ClaimReservation], storage: View) -> Search:
+    """Look up the claims. `reserved` are the reservations in force, by claim."""
+    named = storage.snapshot.volumes_by_claim
+    searching = tuple(_searching(claims))
     families: dict[ClaimShape, list[Claim]] = {}
-    for claim in _searching(claims):
-        if claim.key not in storage.snapshot.volumes_by_claim and not provisions(claim, storage.snapshot.classes):
+    largest: dict[str, Claim] = {}
+    for claim in searching:
+        if claim.key not in named and not provisions(claim, storage.snapshot.classes):
             families.setdefault(family_of(claim), []).append(claim)
-    return tuple(Family(min(each, key=lambda claim: claim.request), len(each)) for each in families.values())
-
-
-def is_short_of_volumes(families: Iterable[Family], node: Node, storage: View) -> bool:
-    """Whether the node has too few Available volumes for one of the families: kube-scheduler finds no more there."""
-    return any(_free(family, node, storage) < family.size for family in families)
-
-
-def _too_few(families: Iterable[Family], node: Node, storage: View) -> bool:
-    """Whether the node has some Available volumes, but fewer than a family has claims.
-
-    A quick check for pods with many claims, which cannot fit on most nodes of a cluster with local volumes.
-    """
-    return any(0 < _free(family, node, storage) < family.size for family in families if family.size > 1)
-
-
-def _free(family: Family, node: Node, storage: View) -> int:
-    """Count the Available volumes for the family, at most as many as it has claims: what fits any fits the smallest."""
-    volumes = storage.index.candidates(family.smallest, dict(node.labels))
-    return sum(1 for _ in islice(volumes, family.size))
+        known = largest.setdefault(class_of(claim), claim)
+        if claim.request > known.request:
+            largest[class_of(claim)] = claim
+    hopeful = tuple(
+        claim for claim in searching if claim.key in named or claim.key in reserved or storage.index.by_topology(claim)
+    )
+    return Search(
+        searching,
+        tuple(Family(min(each, key=lambda claim: claim.request), len(each)) for each in families.values()),
+        hopeful,
+        tuple(largest.values()),
+        reserved,
+    )
 
 
 def _searching(claims: PodClaims) -> list[Claim]:
@@ -121,37 +160,49 @@ def drivers_of(choice: VolumeChoice, snapshot: Snapshot) -> Iterator[str]:
         yield provisioner_of(claim, snapshot.classes)
 
 
-def _options(
+def _options(search: Search, node: Node, storage: View, usable: Usable) -> dict[str, list[Volume]]:
+    """Return the candidates of each claim that has any."""
+    labels, cut = dict(node.labels), cut_off(storage.snapshot, node.name)
+    options = {claim.key: _options_of(claim, search, labels, cut, storage, usable) for claim in search.hopeful}
+    return {key: volumes for key, volumes in options.items() if volumes}
+
+
+def _options_of(
     claim: Claim,
-    most: int,
-    node: Node,
-    reserved: Mapping[str, ClaimReservation],
+    search: Search,
+    labels: Mapping[str, str],
+    cut: Container[str],
     storage: View,
     usable: Usable,
 ) -> list[Volume]:
     """Return the candidates, smallest first: the one that names the claim, the reserved one, or Available ones."""
-    snapshot, labels = storage.snapshot, dict(node.labels)
+    snapshot = storage.snapshot
     named = [snapshot.volumes[name] for name in snapshot.volumes_by_claim.get(claim.key, ())]
     prebound = prebound_volume(claim, labels, named) if named else None
     if prebound is not None:
         volume = volume_taken(prebound, labels, lambda: None)
         return [] if volume is None else [volume]
-    preferred = snapshot.volumes.get(reserved[claim.key].volume) if claim.key in reserved else None
+    reservation = search.reserved.get(claim.key)
+    preferred = snapshot.volumes.get(reservation.volume) if reservation is not None else None
     if preferred is not None and scheduler_refusal(claim, preferred, labels) is None and usable(claim, preferred):
         return [preferred]
-    cut = cut_off(snapshot, node.name)
     reached = (volume for volume in storage.index.candidates(claim, labels) if volume.driver not in cut)
-    return list(islice((volume for volume in reached if usable(claim, volume)), most))
+    return list(islice((volume for volume in reached if usable(claim, volume)), len(search.claims)))
 
 
 def _with_provisioning(
-    claims: PodClaims, volumes: tuple[tuple[Claim, Volume], ...], node: Node, storage: View
+    claims: PodClaims, search: Search, volumes: tuple[tuple[Claim, Volume], ...], node: Node, storage: View
 ) -> VolumeChoice:
     """Add the claims for which a volume is provisioned, or return why that is not possible."""
     static = {claim.key for claim, _ in volumes}
     provision = tuple(claim for claim in claims.delayed if claim.key not in static)
+    if not provision:
+        return VolumeChoice(volumes)
+    provisioning = NodeProvisioning(node, storage.snapshot)
+    if len(search.claims) == len(claims.delayed) and all(map(provisioning.allows, search.largest)):
+        return VolumeChoice(volumes, provision)
     for claim in provision:
-        refused = refuse_other_selection(claim, node) or refuse_provisioning(claim, node, storage.snapshot)
+        refused = refuse_other_selection(claim, node) or provisioning.refuse(claim)
         if refused is not None:
             return VolumeChoice(rejections=(refused,))
     return VolumeChoice(volumes, provision)

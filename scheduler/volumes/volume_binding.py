@@ -7,6 +7,7 @@ plugins that a node hands to a CSI driver are not translated first.
 
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
+from math import inf
 from typing import Final
 
 from binder.matching.claim_shape import ClaimShape, family_of
@@ -191,9 +192,8 @@ def _choose(wanted: Iterable[Claim], node: Node, snapshot: Snapshot, index: Volu
         provision.append(claim)
         if unnamed:
             exhausted.add(family_of(claim))
-    refused = tuple(
-        rejection for claim in provision if (rejection := refuse_provisioning(claim, node, snapshot)) is not None
-    )
+    refusals = map(NodeProvisioning(node, snapshot).refuse, provision)
+    refused = tuple(refusal for refusal in refusals if refusal is not None)
     return VolumeChoice(rejections=refused) if refused else VolumeChoice(tuple(volumes), tuple(provision))
 
 
@@ -208,32 +208,63 @@ def refuse_other_selection(claim: Claim, node: Node) -> Rejection | None:
 
 def refuse_provisioning(claim: Claim, node: Node, snapshot: Snapshot) -> Rejection | None:
     """Return why no volume accessible from this node can be provisioned (checkVolumeProvisions), or None."""
-    storage_class = snapshot.classes[class_of(claim)]
-    request = quantity_text(claim.request)
-    if storage_class.provisioner in ("", NO_PROVISIONER):
-        wanted = f"a volume of class {storage_class.name} with {request} for {claim.key}"
-        return Rejection(
-            Reason.NO_VOLUME_FITS,
-            node.name,
-            wanted,
-            "no Available volume accessible from this node, and none can be provisioned",
-        )
-    allowed = storage_class.allowed_topologies
-    if allowed is not None and not node_matches(allowed, node.labels):
-        wanted = f"a node where class {storage_class.name} provisions volumes: {affinity_text(allowed)}"
-        return Rejection(Reason.TOPOLOGY_NOT_ALLOWED, node.name, wanted, "labels that do not match")
-    if not _has_capacity(claim, storage_class, node, snapshot):
+    return NodeProvisioning(node, snapshot).refuse(claim)
+
+
+class NodeProvisioning:
+    """What can be provisioned for a node, looked up once for each class: a pod may have a hundred claims."""
+
+    def __init__(self, node: Node, snapshot: Snapshot) -> None:
+        self._node, self._snapshot = node, snapshot
+        self._limits: dict[str, float] = {}
+
+    def allows(self, claim: Claim) -> bool:
+        """Whether a volume accessible from the node can be provisioned for the claim."""
+        return _bytes(claim) <= self._limit(class_of(claim))
+
+    def refuse(self, claim: Claim) -> Rejection | None:
+        """Return why not (checkVolumeProvisions), None if it can."""
+        if self.allows(claim):
+            return None
+        name, storage_class = self._node.name, self._snapshot.classes[class_of(claim)]
+        request = quantity_text(claim.request)
+        if storage_class.provisioner in ("", NO_PROVISIONER):
+            wanted = f"a volume of class {storage_class.name} with {request} for {claim.key}"
+            offered = "no Available volume accessible from this node, and none can be provisioned"
+            return Rejection(Reason.NO_VOLUME_FITS, name, wanted, offered)
+        allowed = storage_class.allowed_topologies
+        if allowed is not None and not node_matches(allowed, self._node.labels):
+            wanted = f"a node where class {storage_class.name} provisions volumes: {affinity_text(allowed)}"
+            return Rejection(Reason.TOPOLOGY_NOT_ALLOWED, name, wanted, "labels that do not match")
         wanted = f"{request} of class {storage_class.name} for {claim.key}"
-        return Rejection(Reason.INSUFFICIENT_STORAGE, node.name, wanted, _largest(storage_class, node, snapshot))
-    return None
+        most = self._limit(storage_class.name)
+        largest = "no CSIStorageCapacity for this node" if most < 0 else f"at most {quantity_text(int(most) * NANO)}"
+        return Rejection(Reason.INSUFFICIENT_STORAGE, name, wanted, largest)
+
+    def _limit(self, class_name: str) -> float:
+        """Return how large a volume may be, in bytes: -1 if no capacity is reported, -inf if none can be provisioned at
+        all.
+        """
+        limit = self._limits.get(class_name)
+        if limit is None:
+            limit = self._limits[class_name] = self._look_up(self._snapshot.classes[class_name])
+        return limit
+
+    def _look_up(self, storage_class: StorageClass) -> float:
+        if storage_class.provisioner in ("", NO_PROVISIONER):
+            return -inf
+        allowed = storage_class.allowed_topologies
+        if allowed is not None and not node_matches(allowed, self._node.labels):
+            return -inf
+        driver = self._snapshot.csi_drivers.get(storage_class.provisioner)
+        if driver is None or not driver.storage_capacity:
+            return inf
+        return _most(storage_class, self._node, self._snapshot)
 
 
-def _has_capacity(claim: Claim, storage_class: StorageClass, node: Node, snapshot: Snapshot) -> bool:
-    driver = snapshot.csi_drivers.get(storage_class.provisioner)
-    if driver is None or not driver.storage_capacity or not claim.request:
-        return True
-    # Quantities are compared as whole bytes, rounded up.
-    return _most(storage_class, node, snapshot) >= -(-claim.request // NANO)
+def _bytes(claim: Claim) -> int:
+    """Return the request in whole bytes, rounded up, as quantities are compared; -1 if nothing is requested."""
+    return -(-claim.request // NANO) or -1
 
 
 def _most(storage_class: StorageClass, node: Node, snapshot: Snapshot) -> int:
@@ -246,8 +277,3 @@ def _most(storage_class: StorageClass, node: Node, snapshot: Snapshot) -> int:
         if limit is not None:
             largest = max(largest, -(-limit // NANO))
     return largest
-
-
-def _largest(storage_class: StorageClass, node: Node, snapshot: Snapshot) -> str:
-    most = _most(storage_class, node, snapshot)
-    return "no CSIStorageCapacity for this node" if most < 0 else f"at most {quantity_text(most * NANO)}"

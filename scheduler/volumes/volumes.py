@@ -15,7 +15,7 @@ from kube.objects.model import SELECTED_NODE, Claim, Node, NodeSelector, Pod, Vo
 from kube.rules.selectors import NAME_FIELD, label_keys
 from kube.rules.topology import ZONE_LABELS, LabelKeys, kind_of_node
 from scheduler.state.node_info import NodeInfo
-from scheduler.volumes.health_aware_choice import families_of, health_aware_choice, is_short_of_volumes
+from scheduler.volumes.health_aware_choice import FreeVolumes, health_aware_choice, search_for
 from scheduler.volumes.volume_binding import PodClaims, VolumeChoice, choose_volumes, claims_of
 
 
@@ -88,13 +88,13 @@ def _choices(
     """Return the choice by node, cached by the labels on which it depends."""
     known: dict[tuple[object, ...], NodeVolumes] = {}
     by_name: dict[str, NodeVolumes] = {}
-    families = families_of(claims, storage)
+    search = search_for(claims, reserved, storage)
 
     def usable(claim: Claim, volume: Volume) -> bool:
         return refuse_use(storage, volume, now, claim) is None
 
-    def upstream(node: Node, own: VolumeChoice) -> VolumeChoice:
-        if own.rejections and is_short_of_volumes(families, node, storage):
+    def upstream(node: Node, own: VolumeChoice, free: FreeVolumes) -> VolumeChoice:
+        if own.rejections and free.short:
             return own
         return choose_volumes(claims, node, storage.snapshot, storage.index)
 
@@ -106,8 +106,9 @@ def _choices(
         alike = (node.cut_off, kind_of_node(node.labels, keys, node.name))
         volumes = known.get(alike)
         if volumes is None:
-            own = health_aware_choice(claims, families, reserved, node.node, storage, usable)
-            volumes = known[alike] = NodeVolumes(own, partial(upstream, node.node, own))
+            free = FreeVolumes(search, node.labels, storage)
+            own = health_aware_choice(claims, search, free, node.node, storage, usable)
+            volumes = known[alike] = NodeVolumes(own, partial(upstream, node.node, own, free))
         by_name[node.node.name] = volumes
         return volumes
 

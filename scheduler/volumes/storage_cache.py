@@ -105,7 +105,7 @@ class StorageCache:
         return bool(self._nodes or self._claims or self._everywhere)
 
     def untouched(self) -> None:
-        """Every node is about to be counted anew."""
+        """Every node is about to be counted again."""
         self._nodes.clear()
         self._claims.clear()
         self._everywhere = False

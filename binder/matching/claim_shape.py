@@ -5,6 +5,8 @@ Caches about claims use their shape, so this is the only place that lists what t
 read. A shape computes its hash once.
 """
 
+from collections.abc import Iterable, Mapping, Sequence
+
 from msgspec import Struct
 
 from binder.matching.matching import class_of
@@ -45,3 +47,11 @@ def shape_of(claim: Claim, pin: str = "") -> ClaimShape:
 def family_of(claim: Claim, pin: str = "") -> ClaimShape:
     """Return a shape that is equal for claims that differ only in size."""
     return ClaimShape(pool_of(claim), claim.access_modes, claim.selector, 0, pin)
+
+
+def by_family(claims: Iterable[Claim]) -> Mapping[ClaimShape, Sequence[Claim]]:
+    """Return the claims grouped so that those of a group differ only in size: what fits one fits each smaller one."""
+    families: dict[ClaimShape, list[Claim]] = {}
+    for claim in claims:
+        families.setdefault(family_of(claim), []).append(claim)
+    return families

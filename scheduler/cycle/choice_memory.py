@@ -5,7 +5,7 @@ change its meaning a moment later, and so may a CSINode that reports on its driv
 are evaluated each time. Nodes that are cut off from some storage are not equal to others.
 """
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import compress, islice
 from operator import is_not
@@ -14,7 +14,7 @@ from typing import Final
 from immutables import Map
 
 from binder.matching.capacity_order import CapacityOrder
-from binder.matching.claim_shape import ClaimShape, family_of, shape_of
+from binder.matching.claim_shape import by_family, shape_of
 from binder.model.ledger import Hold
 from binder.model.view import View
 from kube.objects.model import SELECTED_NODE, Claim, NodeSelector, value_of
@@ -74,8 +74,11 @@ class ChoiceMemory:
             kind = _Kind()
         self._kinds[question] = kind
         stale = _stale(kind, info, cluster)
+        if not stale:
+            return kind.answers
+        # What fits a larger claim of the family fits its smallest, too.
         searching = filter(cluster.storage.index.by_topology, info.claims.delayed)
-        smallest = _smallest_of_each_family(searching) if stale else ()
+        smallest = [min(family, key=lambda claim: claim.request) for family in by_family(searching).values()]
         parts = _singly(stale) if stale.bit_count() <= _FEW else cluster.index.alike(info.keys)
         for mask in _with_cut_off_apart(parts, stale, cluster):
             if mask:
@@ -189,16 +192,6 @@ def _changed_holds(before: Map[str, Hold], storage: View) -> Iterator[NodeSelect
         volume = storage.snapshot.volumes.get(name)
         if volume is not None:
             yield volume.node_affinity
-
-
-def _smallest_of_each_family(claims: Iterable[Claim]) -> Collection[Claim]:
-    """Return one claim of each size-independent kind: every volume that fits a larger one fits it, too."""
-    smallest: dict[ClaimShape, Claim] = {}
-    for claim in claims:
-        known = smallest.setdefault(family_of(claim), claim)
-        if claim.request < known.request:
-            smallest[family_of(claim)] = claim
-    return smallest.values()
 
 
 def _is_restless(smallest: Iterable[Claim], state: NodeInfo, storage: View) -> bool:

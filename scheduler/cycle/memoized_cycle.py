@@ -257,13 +257,16 @@ class ProfileDecider:
         )
 
     def _promises(self, nodes: Sequence[NodeInfo], view: ClusterView) -> Sequence[int]:
-        info = pod_info(_NO_REQUESTS, view.storage, view.now)
-        sums = [0] * len(nodes)
+        return self._totals(pod_info(_NO_REQUESTS, view.storage, view.now), view, nodes)
+
+    def _totals(self, info: PodInfo, view: ClusterView, nodes: Sequence[NodeInfo]) -> Sequence[int]:
+        """Return the weighted sums of the scores that are cached by node."""
+        totals = [0] * len(nodes)
         for plugin, weight in self._alone:
             scores = plugin.scores(info, view, nodes)
             if scores is not None:
-                sums = [total + weight * score for total, score in zip(sums, scores, strict=True)]
-        return sums
+                totals = [total + weight * score for total, score in zip(totals, scores, strict=True)]
+        return totals
 
     def _evaluate(
         self,
@@ -285,13 +288,8 @@ class ProfileDecider:
         for state in anew:
             totals[state.number] = _DOES_NOT_FIT
         fitting = passing([rule for _, rule in parts.of_node], anew)
-        for state in fitting:
-            totals[state.number] = 0
-        for plugin, weight in self._alone:
-            scores = plugin.scores(judgement.info, view, fitting)
-            if scores is not None:
-                for state, score in zip(fitting, scores, strict=True):
-                    totals[state.number] += weight * score
+        for state, total in zip(fitting, self._totals(judgement.info, view, fitting), strict=True):
+            totals[state.number] = total
         return sum(judgement.among >> state.number & 1 for state in fitting)
 
     def _compared(

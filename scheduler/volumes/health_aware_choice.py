@@ -11,7 +11,7 @@ from itertools import islice
 
 from binder.assignment.assignment import assign
 from binder.health.node_storage import cut_off, refuse_storage
-from binder.matching.claim_shape import ClaimShape, family_of
+from binder.matching.claim_shape import by_family
 from binder.matching.matching import class_of, provisioner_of, provisions, scheduler_refusal
 from binder.matching.rejection import Reason, Rejection
 from binder.matching.scheduler_match import prebound_volume, volume_taken
@@ -126,13 +126,11 @@ def _not_jointly(keys: Iterable[str], node: Node) -> Rejection:
 
 def search_for(claims: PodClaims, reserved: Mapping[str, ClaimReservation], storage: View) -> Search:
     """Look up the claims. `reserved` are the reservations in force, by claim."""
-    named = storage.snapshot.volumes_by_claim
+    named, classes = storage.snapshot.volumes_by_claim, storage.snapshot.classes
     searching = tuple(_searching(claims))
-    families: dict[ClaimShape, list[Claim]] = {}
+    families = by_family(claim for claim in searching if claim.key not in named and not provisions(claim, classes))
     largest: dict[str, Claim] = {}
     for claim in searching:
-        if claim.key not in named and not provisions(claim, storage.snapshot.classes):
-            families.setdefault(family_of(claim), []).append(claim)
         known = largest.setdefault(class_of(claim), claim)
         if claim.request > known.request:
             largest[class_of(claim)] = claim

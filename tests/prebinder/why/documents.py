@@ -160,6 +160,18 @@ def lease(name: str, ago: timedelta, namespace: str = "kube-system") -> Document
 SCHEDULED = lease("kube-scheduler", timedelta(seconds=2))
 """kube-scheduler is alive."""
 
+RESERVED_FOR_OTHER = {
+    f"scheduler.cloud.example/{key}": value
+    for key, value in {
+        "reserved-for": "web/other",
+        "reserved-for-uid": "uid-other",
+        "reserved-by": "one/1",
+        "bound-at": at(timedelta(minutes=1)),
+        "expires-at": at(timedelta(minutes=-5)),
+    }.items()
+}
+"""Annotations of a volume that is reserved for another claim."""
+
 BOUND = [claim(volume="pv-1"), volume(claim="data", zone="a"), storage_class()]
 """A claim bound to a volume of zone a."""
 

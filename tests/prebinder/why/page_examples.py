@@ -30,6 +30,7 @@ from tests.prebinder.why.documents import (
     DRIVER,
     NAMESPACE,
     NOW,
+    RESERVED_FOR_OTHER,
     Document,
     at,
     claim,
@@ -61,16 +62,6 @@ _OVER_QUOTA: Final = (
     '"data-db-0" is forbidden: exceeded quota: storage, requested: requests.storage=10Gi, used: requests.storage=95Gi, '
     "limited: requests.storage=100Gi"
 )
-_RESERVED: Final = {
-    f"{_PREFIX}{key}": value
-    for key, value in {
-        "reserved-for": "web/other",
-        "reserved-for-uid": "uid-other",
-        "reserved-by": "one/1",
-        "bound-at": at(timedelta(minutes=1)),
-        "expires-at": at(timedelta(minutes=-5)),
-    }.items()
-}
 _QUARANTINED: Final[dict[str, Any]] = {
     "claim": "quarantine-pv-1",
     "claim_uid": "",
@@ -282,7 +273,7 @@ EXAMPLES: Final[dict[Reason, Example | Refusal]] = {
     Reason.REQUESTED_VOLUME_MISMATCH: _about_claim(claim(size="20Gi", spec={"volumeName": "pv-1"}), volume(), _STATIC),
     Reason.REQUESTED_VOLUME_MISSING: _about_claim(claim(spec={"volumeName": "pv-9"}), storage_class()),
     Reason.RESERVED_FOR_OTHER: _about_pod(
-        gated("data"), claim(), volume(metadata={"annotations": _RESERVED}), storage_class(), node("a1")
+        gated("data"), claim(), volume(metadata={"annotations": RESERVED_FOR_OTHER}), storage_class(), node("a1")
     ),
     Reason.RESIZE_FAILED: _about_claim(
         _growing("ControllerResizeError"), volume(claim="data", size="5Gi"), storage_class()

@@ -10,10 +10,10 @@ from prebinder.why.facts.facts import Source
 from tests.prebinder.why.documents import (
     BOUND,
     DRIVER,
+    RESERVED_FOR_OTHER,
     SCHEDULED,
     Document,
     assert_problem,
-    at,
     claim,
     csi_node,
     driver,
@@ -31,16 +31,6 @@ NEW: Document = {"conditions": []}
 GATED = {"schedulingGates": [{"name": "example.com/later"}]}
 
 ALONE = {"accessModes": ["ReadWriteOncePod"]}
-RESERVED = {
-    f"scheduler.cloud.example/{key}": value
-    for key, value in {
-        "reserved-for": "web/other",
-        "reserved-for-uid": "uid-other",
-        "reserved-by": "one/1",
-        "bound-at": at(timedelta(minutes=1)),
-        "expires-at": at(timedelta(minutes=-5)),
-    }.items()
-}
 
 
 def pod_event(reason: str, note: str) -> Document:
@@ -140,7 +130,7 @@ CASES = [
         [
             pod("db-0", "data", spec={"schedulingGates": [{"name": "scheduler.cloud.example/volumes"}]}, status=NEW),
             claim(),
-            volume(metadata={"annotations": RESERVED}),
+            volume(metadata={"annotations": RESERVED_FOR_OTHER}),
             storage_class(),
             node("a1"),
         ],

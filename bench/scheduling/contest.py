@@ -152,14 +152,12 @@ def _batches(nodes: list[NodeSpec]) -> Iterator[list[NodeSpec]]:
 
 
 def _options(size: Size, contender: Contender) -> Options:
-    # On a loaded machine kwok is late with heartbeats.
-    manager = ["--node-monitor-grace-period=10m"]
     if not contender.lifted:
-        return Options(scheduler=not contender.ours, kwok=size.kwok, flags={"kube-controller-manager": manager})
+        return Options(scheduler=not contender.ours, kwok=size.kwok)
     return Options(
         scheduler=not contender.ours,
         kwok=size.kwok,
-        flags={"kube-controller-manager": [*manager, *LIFTED_FLAGS]},
+        flags={"kube-controller-manager": LIFTED_FLAGS},
         scheduler_configuration=LIFTED_CONFIGURATION,
     )
 

@@ -50,7 +50,7 @@ def _held(key: str, snapshot: Snapshot) -> frozenset[str]:
 
 
 class SchedulingGate:
-    """Removes gates by a fenced API. `turns` are shared with all writers for pods, and bound their number."""
+    """Removes gates by a fenced API. `turns` bound how many are removed concurrently."""
 
     def __init__(
         self, client: ObjectClient, annotations: Annotations, complaint: Complaint, *, turns: asyncio.Semaphore

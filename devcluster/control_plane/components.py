@@ -138,6 +138,9 @@ def controller_manager(layout: Layout, options: Options) -> list[str]:
         "--leader-elect=false",
         # Without a heartbeat their pods would be evicted.
         *([] if options.ready_nodes else ["--controllers=*,-node-lifecycle-controller"]),
+        # Simulated nodes do not fail. On a loaded machine, or after an outage of the API server, kwok renews their
+        # Leases late; after the default of 50 s they would all be tainted as unreachable.
+        *(["--node-monitor-grace-period=10m"] if options.kwok else []),
         *_feature_gates(options),
         *options.flags.get("kube-controller-manager", ()),
     ]

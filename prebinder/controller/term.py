@@ -141,6 +141,8 @@ def compose(  # noqa: PLR0913 - all that a term needs of its process, by name
     annotations, planning = settings.binding.annotations, plan_settings(settings)
     acting = ActSettings(annotations, settings.binding.reservation_ttl)
     turns, locks = asyncio.Semaphore(settings.binding.concurrency), KeyedLocks()
+    # Its own: a pod that has its volumes does not wait until all others have theirs.
+    lifts = asyncio.Semaphore(settings.binding.concurrency)
     pods: WorkQueue[str] = WorkQueue(clock, rng, metrics.queues.of("pods"))
     subjects: WorkQueue[Subject] = WorkQueue(clock, rng, metrics.queues.of("reservations"))
     volumes: WorkQueue[str] = WorkQueue(clock, rng, metrics.queues.of("volumes"))
@@ -157,7 +159,7 @@ def compose(  # noqa: PLR0913 - all that a term needs of its process, by name
         planner=Planner(store, gate, clock, planning, aside=aside, solving=solving),
         gate=gate,
         actor=Actor(preconditions, applier, completer, rollback, locks, turns),
-        scheduling_gate=SchedulingGate(client, annotations, announcer, turns=turns),
+        scheduling_gate=SchedulingGate(client, annotations, announcer, turns=lifts),
         announcer=announcer,
         wakeups=wakeups,
         queue=pods,

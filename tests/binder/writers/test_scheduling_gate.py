@@ -29,6 +29,18 @@ def gates_of(world: World) -> list[dict[str, str]]:
     return gates
 
 
+async def test_a_gate_does_not_wait_until_the_volumes_of_all_other_pods_are_written() -> None:
+    world = World(Mode.COMPLETE)
+    names = [f"web-{number}" for number in range(50)]
+    world.put(*(volume_object(f"pv-{name}") for name in names), *(claim_object(name) for name in names))
+    world.put(*(pod_object(name, [name], gated=True) for name in names))
+    async with world.process() as process:
+        await process.run()
+    lifts = [number for number, write in enumerate(world.server.writes) if write.plural == "pods"]
+    assert len(lifts) == len(names)
+    assert lifts[len(names) // 2] < len(world.server.writes) * 2 / 3
+
+
 @pytest.mark.parametrize("mode", [Mode.ANNOTATE, Mode.PREBIND, Mode.COMPLETE])
 async def test_the_gate_is_lifted_after_the_last_write_for_the_volumes(mode: Mode) -> None:
     world = World(mode)

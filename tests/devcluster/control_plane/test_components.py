@@ -52,6 +52,14 @@ def test_without_kwok_nodes_are_not_waited_for() -> None:
     assert "--controllers=*,-node-lifecycle-controller" in components.controller_manager(LAYOUT, options)
 
 
+@pytest.mark.parametrize(
+    "options", [Options(), Options(kwok=False), Options(kwok=False, real_node=True)], ids=["kwok", "none", "kubelet"]
+)
+def test_only_simulated_nodes_may_renew_their_leases_late(options: Options) -> None:
+    flags = components.controller_manager(LAYOUT, options)
+    assert ("--node-monitor-grace-period=10m" in flags) is options.kwok
+
+
 def test_the_callers_scheduler_settings_are_laid_over_ours() -> None:
     options = Options(scheduler_configuration={"parallelism": 1, "clientConnection": {"qps": 500}})
     configuration = components.scheduler_configuration(LAYOUT, options)

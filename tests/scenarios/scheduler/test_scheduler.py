@@ -15,12 +15,6 @@ from tests.scenarios.processes.scheduler_in_process import InProcessScheduler, r
 
 async def test_pods_without_volumes_run(own_world: World, scheduler: InProcessScheduler) -> None:
     names = [f"web-{number}" for number in range(30)]
-    # On a busy machine a node may miss a heartbeat, and is tainted for a moment.
-    await eventually(
-        lambda: own_world.admin.list("Node"),
-        lambda nodes: not any(node["spec"].get("taints") for node in nodes),
-        "no node is tainted",
-    )
     await own_world.admin.create_at_once(pod(own_world, name, cpu="1") for name in names)
     await own_world.all_run(*names)
     nodes = {pod["spec"]["nodeName"] for pod in (await own_world.pods()).values()}

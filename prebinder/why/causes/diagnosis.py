@@ -185,7 +185,20 @@ def _of_pod(examination: _Examination, pod: Pod, without: str = "") -> Finding |
     if pod.node_name:
         finding = examination.first(PLACED_POD_CHECKS, pod)
         return finding or (None if examination.blocked else _not_held_up(examination.facts, pod))
-    return finding or examination.first(POD_CHECKS, pod)
+    return finding or examination.first(POD_CHECKS, pod) or _overdue_provisioning(examination, pod, without)
+
+
+def _overdue_provisioning(examination: _Examination, pod: Pod, without: str) -> Finding | None:
+    """Return what is said of a claim whose volume is being provisioned for the pod, and has been for too long."""
+    for key in pod.claim_keys:
+        claim = examination.facts.snapshot.claims.get(key)
+        if examination.blocked or claim is None or key == without or claim.fully_bound:
+            continue
+        if value_of(claim.annotations, SELECTED_NODE) is not None:
+            unexplained = _unexplained(CLAIM, claim.key, claim.created, examination)
+            if unexplained.problem:
+                return replace(unexplained, links=(pod_link(pod), claim_link(claim)))
+    return None
 
 
 def _of_claims_of(examination: _Examination, pod: Pod, without: str) -> Finding | None:

@@ -20,7 +20,8 @@ CLAIM = "PersistentVolumeClaim"
 VOLUME = "PersistentVolume"
 POD = "Pod"
 
-NOT_READY: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+UNREACHABLE: Final = "node.kubernetes.io/unreachable"
+NOT_READY: Final = ("node.kubernetes.io/not-ready", UNREACHABLE)
 """Taints of nodes whose kubelet does not report, or reports that it is not ready (node_lifecycle_controller.go)."""
 
 _OF_ANY_DRIVER: Final = frozenset({"block", "com", "csi", "disk", "driver", "file", "io", "local", "org"})

@@ -100,6 +100,8 @@ POD_CHECKS: Final[tuple[PodCheck, ...]] = (
 
 PLACED_POD_CHECKS: Final[tuple[PodCheck, ...]] = (
     topology.assigned_out_of_reach,
+    # Without its kubelet nothing starts the pod, whatever was reported before.
+    scheduling.node_unreachable,
     attachment.attach_conflict,
     attachment.driver_not_on_node,
     attachment.volume_unhealthy,

@@ -14,6 +14,7 @@ from prebinder.why.causes.claims.creation import creation_refused
 from prebinder.why.causes.finding import Finding, Step
 from prebinder.why.causes.leases import ALIVE, has_lapsed, lapse_text, last_renewal
 from prebinder.why.causes.objects import (
+    UNREACHABLE,
     claim_link,
     named,
     not_ready,
@@ -200,8 +201,17 @@ def node_missing(facts: Facts, pod: Pod) -> Finding | None:
     )
 
 
+def node_unreachable(facts: Facts, pod: Pod) -> Finding | None:
+    """The kubelet of the pod's node does not report at all: what it reported before is out of date."""
+    node = facts.need(Source.NODES).nodes.get(pod.node_name)
+    is_unreachable = node is not None and any(taint.key == UNREACHABLE for taint in node.taints)
+    return node_not_ready(facts, pod) if is_unreachable else None
+
+
 def node_not_ready(facts: Facts, pod: Pod) -> Finding | None:
-    """The kubelet of the pod's node does not report, so nothing starts the pod (node_lifecycle_controller.go)."""
+    """The kubelet of the pod's node is not ready, or does not report: it does not start the pod
+    (node_lifecycle_controller.go).
+    """
     node = facts.need(Source.NODES).nodes.get(pod.node_name)
     if node is None or not not_ready(node):
         return None

@@ -3,12 +3,14 @@
 from datetime import timedelta
 
 from binder.matching.rejection import Reason
+from kube.objects.model import SELECTED_NODE
 from prebinder.why.facts.facts import Source
 from tests.prebinder.why.documents import (
     DRIVER,
     claim,
     csi_node,
     driver,
+    event,
     lease,
     node,
     pod,
@@ -42,3 +44,15 @@ def test_a_pod_and_its_immediate_claim_agree_that_it_has_taken_too_long() -> Non
     of_claim, of_pod = why("pvc/data", *waiting), why("pod/db-0", *waiting)
     assert (of_claim.code, of_claim.problem) == (of_pod.code, of_pod.problem) == (Reason.PROGRESSING, True)
     assert of_claim.next == of_pod.next
+
+
+def test_a_pod_and_its_claim_agree_that_provisioning_takes_too_long() -> None:
+    begun = event("PersistentVolumeClaim", "data", "Provisioning", "It is provisioning", reporter=DRIVER, type="Normal")
+    chosen = claim(metadata={"annotations": {SELECTED_NODE: "n1"}})
+    later, alive = storage_class(provisioner=DRIVER), lease("disk-csi-example", NOTHING, "storage")
+    waiting = [chosen, later, *INSTALLED, alive, begun, pod("db-0", "data"), node("n1")]
+    of_claim, of_pod = why("pvc/data", *waiting), why("pod/db-0", *waiting)
+    assert (of_claim.code, of_claim.problem) == (of_pod.code, of_pod.problem) == (Reason.PROGRESSING, True)
+    assert of_claim.next == of_pod.next
+    assert of_claim.evidence == of_pod.evidence
+    assert [link.name for link in of_pod.causes] == ["web/db-0", "web/data"]

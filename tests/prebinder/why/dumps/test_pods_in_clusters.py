@@ -156,6 +156,24 @@ DUMPS = {
         ],
         "assigned to node a1, which is not ready",
     ),
+    "its kubelet has not reported since a mount failed": Dump(
+        "NoNodeFits",
+        [
+            *ON_A1[:4],
+            down("a1", "node.kubernetes.io/unreachable"),
+            event("Pod", "db-0", "FailedMount", "timed out", reporter="kubelet", ago=HOUR),
+        ],
+        "assigned to node a1, which is not ready",
+    ),
+    "its kubelet reports that it is not ready, and that a mount fails": Dump(
+        "MountFailed",
+        [
+            *ON_A1[:4],
+            down("a1", "node.kubernetes.io/not-ready"),
+            event("Pod", "db-0", "FailedMount", "bad superblock", reporter="kubelet"),
+        ],
+        "bad superblock",
+    ),
     "an image cannot be pulled": Dump(
         "Scheduled",
         [*ON_A1, event("Pod", "db-0", "Failed", 'Failed to pull image "x"', reporter="kubelet")],

@@ -205,7 +205,7 @@ class DevCluster:
 
     async def start_sidecar(self, program: str, *flags: str, driver: Driver | None = None) -> Component:
         """Start a sidecar of a CSI driver, such as csi-provisioner, or the snapshot-controller, which has no driver."""
-        binary = (await asyncio.to_thread(ensure, [SIDECARS]))[program]
+        binary = (await asyncio.to_thread(ensure, SIDECARS))[program]
         component = sidecar(binary, flags, driver, self.kubeconfig, self._running_state(), self.directory)
         await component.start()
         return component

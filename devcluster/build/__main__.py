@@ -10,7 +10,7 @@ from devcluster.build.binaries import ensure
 from devcluster.build.modules import KWOK, MOCK_DRIVER, NODE, SANITY, SIDECARS, control_plane
 from devcluster.errors import ClusterError
 
-_SETS = {"": (KWOK, SANITY), "node": NODE, "sidecars": (KWOK, SIDECARS)}
+_SETS = {"": (KWOK, SANITY), "node": NODE, "sidecars": (KWOK, *SIDECARS)}
 
 
 def main() -> int:

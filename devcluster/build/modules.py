@@ -114,16 +114,21 @@ NODE: Final = (
 )
 """What a real node runs, but for runc, which needs a C library to limit system calls."""
 
-SIDECARS: Final = Module(
-    "sidecars",
-    {
-        "csi-provisioner": "github.com/kubernetes-csi/external-provisioner/v6/cmd/csi-provisioner",
-        "csi-attacher": "github.com/kubernetes-csi/external-attacher/v4/cmd/csi-attacher",
-        "csi-resizer": "github.com/kubernetes-csi/external-resizer/v2/cmd/csi-resizer",
-        "csi-snapshotter": "github.com/kubernetes-csi/external-snapshotter/v8/cmd/csi-snapshotter",
-        "snapshot-controller": "github.com/kubernetes-csi/external-snapshotter/v8/cmd/snapshot-controller",
-    },
+SIDECARS: Final = (
+    Module("provisioner", {"csi-provisioner": "github.com/kubernetes-csi/external-provisioner/v6/cmd/csi-provisioner"}),
+    Module(
+        "sidecars",
+        {
+            "csi-attacher": "github.com/kubernetes-csi/external-attacher/v4/cmd/csi-attacher",
+            "csi-resizer": "github.com/kubernetes-csi/external-resizer/v2/cmd/csi-resizer",
+            "csi-snapshotter": "github.com/kubernetes-csi/external-snapshotter/v8/cmd/csi-snapshotter",
+            "snapshot-controller": "github.com/kubernetes-csi/external-snapshotter/v8/cmd/snapshot-controller",
+        },
+    ),
 )
-"""What runs beside a CSI driver in most clusters, and the controller of VolumeSnapshots."""
+"""What runs beside a CSI driver in most clusters, and the controller of VolumeSnapshots.
+
+external-provisioner is of the release before, which is for client-go of Kubernetes 1.36.
+"""
 
 SANITY: Final = Module("sanity", {"csi-sanity": "github.com/kubernetes-csi/csi-test/v5/cmd/csi-sanity"})

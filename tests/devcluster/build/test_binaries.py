@@ -37,7 +37,7 @@ done
 
 
 def test_modules_have_different_fingerprints_and_keep_them() -> None:
-    modules = [*map(control_plane, kubernetes_versions()), MOCK_DRIVER, KWOK, SANITY, SIDECARS, *NODE]
+    modules = [*map(control_plane, kubernetes_versions()), MOCK_DRIVER, KWOK, SANITY, *SIDECARS, *NODE]
     assert len({fingerprint(module) for module in modules}) == len(modules)
     assert fingerprint(KWOK) == fingerprint(KWOK)
     assert fingerprint(KWOK) != fingerprint(Module(KWOK.name, KWOK.packages, "-s"))

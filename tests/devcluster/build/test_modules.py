@@ -19,7 +19,7 @@ CONTROL_PLANES = [control_plane(version) for version in kubernetes_versions()]
 
 
 @pytest.mark.parametrize(
-    "module", [*CONTROL_PLANES, MOCK_DRIVER, KWOK, SANITY, SIDECARS, *NODE], ids=lambda module: str(module.name)
+    "module", [*CONTROL_PLANES, MOCK_DRIVER, KWOK, SANITY, *SIDECARS, *NODE], ids=lambda module: str(module.name)
 )
 def test_every_package_is_pinned_by_its_module(module: Module) -> None:
     go_mod = (module.source / "go.mod").read_text(encoding="utf-8")

@@ -79,7 +79,7 @@ def definitions() -> Path:
     """Where the CustomResourceDefinitions are, of the version that the sidecars use."""
     command = ["go", "list", "-m", "-f", "{{.Dir}}", MODULE]
     listed = subprocess.run(
-        command, cwd=SIDECARS.source, env=toolchain.environment(), capture_output=True, text=True, check=True
+        command, cwd=SIDECARS[-1].source, env=toolchain.environment(), capture_output=True, text=True, check=True
     )
     return Path(listed.stdout.strip()) / "config" / "crd"
 

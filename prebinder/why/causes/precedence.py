@@ -17,8 +17,8 @@ CLAIM_CHECKS: Final[tuple[ClaimCheck, ...]] = (
     claim_and_class.lost,
     lifecycle.terminating,
     volumes.requested_missing,
-    volumes.still_claimed,
     volumes.requested_mismatch,
+    volumes.still_claimed,
     volumes.prebound_incomplete,
     # Its class.
     volumes.classless_held_by_a_deleted_claim,

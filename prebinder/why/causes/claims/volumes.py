@@ -84,12 +84,17 @@ def still_claimed(facts: Facts, claim: Claim) -> Finding | None:
 
 
 def requested_mismatch(facts: Facts, claim: Claim) -> Finding | None:
-    """The requested volume does not satisfy the claim (VolumeMismatch: checkVolumeSatisfyClaim in pv_controller.go)."""
+    """The requested volume does not satisfy the claim (VolumeMismatch: checkVolumeSatisfyClaim in pv_controller.go).
+
+    A Released volume is checked as it will be without its claimRef: freed for this claim it would not be bound either.
+    """
     volume = _requested(facts, claim)
+    if volume is not None and volume.phase == "Released":
+        volume = replace(volume, claim=None)
     reason = None if volume is None else requested_refusal(claim, volume)
     if volume is None or reason in (None, Reason.CLAIMED_BY_OTHER):
         return None
-    match = match_requested(claim, facts.snapshot.classes, facts.snapshot.volumes)
+    match = match_requested(claim, facts.snapshot.classes, {volume.name: volume})
     rejection = next(match.rejections((volume,)))
     return Finding(
         Reason.REQUESTED_VOLUME_MISMATCH,

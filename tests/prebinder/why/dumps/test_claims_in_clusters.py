@@ -226,6 +226,17 @@ DUMPS = {
         ],
         "an earlier claim of the same name",
     ),
+    "it requests a Released volume of another class": Dump(
+        "RequestedPVMismatch",
+        [
+            claim(storage_class="slow", spec={"volumeName": "pv-1"}),
+            volume(claim="data", claim_uid="old", phase="Released"),
+            storage_class("slow"),
+            *NODES,
+        ],
+        "wanted slow, found fast",
+        "claimRef",
+    ),
     # The life of a claim.
     "a manifest of a bound claim was applied without its volume": Dump(
         "ClaimLost",

@@ -1,22 +1,23 @@
-"""A volume that is to grow: no resizer, one whose driver has no room, and one that does not get an answer."""
+"""A volume that is to grow: no resizer, a driver without room, without an answer, and without the volume."""
 
 import json
 from typing import Any
 
 import pytest
 
+from devcluster.driver.volumes import create_volume
 from tests.scenarios.environment.documents import IMMEDIATE, claim, claim_spec
 from tests.scenarios.environment.waiting import eventually
 from tests.scenarios.environment.world import World
 from tests.scenarios.processes.why_command import Asker, bound, typed
-from tests.scenarios.sidecars.installation import GI, Installed, directories, mock, register
+from tests.scenarios.sidecars.installation import GI, Installed, directories
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 async def test_a_volume_that_is_to_grow(own_world: World, asker: Asker) -> None:
     world = own_world
-    async with directories(world, capacity=6 * GI) as driver, driver.sidecar("csi-provisioner"):
+    async with directories(world, capacity=4 * GI) as driver, driver.sidecar("csi-provisioner"):
         await growing(world, driver, ("data", "other"))
         await request(world, "data", "2Gi")
         item = await asker.names("pvc/data", "ResizePending")
@@ -26,35 +27,46 @@ async def test_a_volume_that_is_to_grow(own_world: World, asker: Asker) -> None:
             await grown(world, "data", "2Gi")
             await asker.names("pvc/data", "Bound", exit_code=0)
 
-            await request(world, "data", "20Gi")
+            await request(world, "data", "4Gi")
             item = await asker.names("pvc/data", "ResizeFailed")
             assert "rpc error: code = ResourceExhausted" in item["evidence"][-1]["found"]
             assert f"VolumeResizeFailed of external-resizer {driver.name}" in item["evidence"][-1]["object"]
             await typed(world, item["next"][0])
-            assert "above 2Gi" in item["advice"][0]
-            await request(world, "data", "3Gi")
-            await grown(world, "data", "3Gi")
+            assert "a lower request is ignored" in item["advice"][0]
+            await world.admin.delete("PersistentVolumeClaim", "other", world.namespace)  # Which makes room.
+            await grown(world, "data", "4Gi")
             await asker.names("pvc/data", "Bound", exit_code=0)
 
+
+async def test_a_driver_that_does_not_respond(own_world: World, asker: Asker) -> None:
+    world = own_world
+    async with directories(world) as driver, driver.sidecar("csi-provisioner"):
+        await growing(world, driver, ("data",))
+        async with driver.sidecar("csi-resizer", "--timeout=1s"):
             driver.process.pause()
-            await request(world, "other", "2Gi")
-            item = await asker.names("pvc/other", "ResizeFailed")
+            await request(world, "data", "2Gi")
+            item = await asker.names("pvc/data", "ResizeFailed")
             assert "code = DeadlineExceeded" in item["evidence"][-1]["found"]
             driver.process.resume()
-            await grown(world, "other", "2Gi")
-            await asker.names("pvc/other", "Bound", exit_code=0)
+            await grown(world, "data", "2Gi")
+            await asker.names("pvc/data", "Bound", exit_code=0)
 
 
-async def test_a_size_that_the_driver_never_gives(own_world: World, asker: Asker) -> None:
-    """The resizer tells in a condition what is infeasible; after a lower request it goes on."""
+async def test_a_volume_that_the_driver_does_not_know(own_world: World, asker: Asker) -> None:
+    """What is infeasible the resizer tells in a condition. With the volume restored, another request is tried."""
     world = own_world
-    async with mock(world) as driver, driver.sidecar("csi-provisioner"), driver.sidecar("csi-resizer"):
-        await register(world, driver.name, driver.node)
-        await growing(world, driver, ("data",))
-        await request(world, "data", "2Ti")
+    async with directories(world) as driver, driver.sidecar("csi-resizer"):
+        made = await world.storage_class(None, "growing", binding=IMMEDIATE, provisioner=driver.name)
+        await world.admin.patch("StorageClass", made, {"allowVolumeExpansion": True})
+        await world.volumes(made, world.volume("lost", made, driver=driver.name, handle="lost"))
+        await world.admin.create(claim(world.namespace, "data", claim_spec(made)))
+        await bound(world, "data")
+        await request(world, "data", "3Gi")
         item = await asker.names("pvc/data", "ResizeFailed")
-        assert "ControllerResizeError: failed to expand pvc with rpc error: code = OutOfRange" in json.dumps(item)
+        assert "ControllerResizeError: failed to expand pvc with rpc error: code = NotFound" in json.dumps(item)
         await typed(world, item["next"][0])
+        assert "lower the request, above 1Gi" in item["advice"][0]
+        create_volume(world.cluster.directory / f"volumes-{driver.name}", "lost", GI)
         await request(world, "data", "2Gi")
         await grown(world, "data", "2Gi")
         await asker.names("pvc/data", "Bound", exit_code=0)

@@ -93,6 +93,8 @@ def resize(facts: Facts, claim: Claim) -> Finding | None:
     event = None if failed is not None else _reported_failure(facts, claim)
     if failed is not None or event is not None:
         note = f"it is tried again automatically; or lower the request, above {quantity_text(details.capacity)}"
+        if failed is None:  # resize in expand_and_recover.go goes on with the size that it began with.
+            note = "it is tried again automatically; a lower request is ignored until the driver gives a final answer"
         return Finding(
             Reason.RESIZE_FAILED,
             f"The volume cannot grow {sizes}: {failed.type if failed is not None else 'its resizer reports an error'}.",

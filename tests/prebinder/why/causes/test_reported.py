@@ -146,3 +146,13 @@ def test_a_volume_that_is_to_grow_without_a_resizer(renewed: timedelta | None, s
     running = lease("external-resizer-disk-csi-example", NOTHING)
     item = why("pvc/data", grows, volume(claim="data", size="5Gi"), storage_class(), running)
     assert len(item.evidence) == 1
+
+
+@pytest.mark.parametrize(
+    ("condition", "advice"),
+    [("ControllerResizeError", "or lower the request, above 5Gi"), ("Resizing", "a lower request is ignored")],
+)
+def test_a_lower_request_helps_only_after_a_final_error(condition: str, advice: str) -> None:
+    item = why("pvc/data", resizing(condition), volume(claim="data", size="5Gi"), storage_class(), NOT_RESIZED)
+    assert item.code is Reason.RESIZE_FAILED
+    assert advice in item.advice[0]

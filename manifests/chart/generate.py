@@ -50,6 +50,7 @@ _VALUES: Final[Mapping[str, str]] = {
 """The component of a Deployment -> where values.yaml has its resources, and its replicas if it may have several."""
 _PLACEMENT: Final = ("imagePullSecrets", "nodeSelector", "tolerations", "affinity")
 _SCHEDULER_CONFIG: Final = "pvc-prebinder-scheduler-config"
+_EXTENDER_SERVICE: Final = ("Service", "pvc-prebinder-extender")
 
 
 def templates(kustomize: Sequence[str | Path]) -> dict[str, str]:
@@ -165,6 +166,9 @@ def _template(document: Document) -> str:
         # What Prometheus expands when an alert fires must not be expanded by Helm.
         text = _yaml(document).replace("{{", '{{ "{{" }}')
     text = _deployment(document, text) if document["kind"] == "Deployment" else text
+    if _key(document) == _EXTENDER_SERVICE:
+        address = "  {{- with .Values.extender.clusterIP }}\n  clusterIP: {{ . }}\n  {{- end }}\n"
+        text = text.replace("spec:\n", f"spec:\n{address}", 1)
     for original, put in _REPLACED.items():
         text = text.replace(original, put)
     return text

@@ -194,6 +194,12 @@ def test_the_schedulers_profiles_and_the_annotation_prefix_are_values(helm: Helm
 
 
 @needs_helm
+def test_the_extender_gets_a_fixed_address(helm: Helm) -> None:
+    documents = by_name(helm.template("--set=extender.enabled=true", "--set=extender.clusterIP=10.96.0.42"))
+    assert documents["Service", SYSTEM, "pvc-prebinder-extender"]["spec"]["clusterIP"] == "10.96.0.42"
+
+
+@needs_helm
 def test_a_prometheus_that_selects_by_labels_is_given_them(helm: Helm) -> None:
     documents = by_name(helm.template(*EVERYTHING, "--set=alerts.labels.release=monitoring"))
     for kind in ("PodMonitor", "PrometheusRule"):

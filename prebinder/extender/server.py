@@ -1,7 +1,8 @@
 """Serves the extender over HTTP: three verbs, a limit on everything, and an exact status code for each error.
 
 200 a result; 400 not what kube-scheduler sends; 408 the body did not arrive in time; 413 it is too large; 503 the
-cluster has not been read yet. kube-scheduler treats everything but 200 as a failure of the extender.
+cluster has not been read yet. kube-scheduler treats everything but 200 as a failure of the extender, and reports the code
+but not the text (`send` in pkg/scheduler/extender.go): that is logged here.
 """
 
 import asyncio
@@ -26,6 +27,8 @@ LARGEST_BODY: Final = 4 * 1024 * 1024
 """Bytes. A pod has at most 1.5 MiB; that leaves room for 10,000 nodes with the longest possible names."""
 BODY_SECONDS: Final = 5.0
 """For a body to arrive: kube-scheduler's own limit for the whole call, unless configured shorter."""
+REPORT_SECONDS: Final = 60.0
+"""From one log line about a verb and code to the next: kube-scheduler may send hundreds of requests a second."""
 
 logger = logging.getLogger(__name__)
 
@@ -79,6 +82,7 @@ class ExtenderServer:
         self._verbs = {"filter": answers.filter, "prioritize": answers.prioritize, "preempt": answers.preempt}
         self._open = AsyncExitStack()
         self._leaving = False
+        self._next_reports: dict[tuple[str, int], float] = {}
         self.port = 0
 
     async def __aenter__(self) -> Self:
@@ -110,6 +114,10 @@ class ExtenderServer:
                     response.force_close()
             except web.HTTPException as error:
                 code = error.status
+                self._report(verb, code, error.text or error.reason)
+                raise
+            except ConnectionError:
+                self._report(verb, code, "the client disconnected before there was a response")
                 raise
             finally:
                 # 0: the client disconnected before there was a response.
@@ -121,29 +129,39 @@ class ExtenderServer:
     async def _respond(self, verb: str, request: web.Request) -> web.Response:
         problem = self._not_ready()
         if problem is not None:
-            return _refused(HTTPStatus.SERVICE_UNAVAILABLE, problem)
+            return self._rejected(verb, HTTPStatus.SERVICE_UNAVAILABLE, problem)
         if (request.content_length or 0) > LARGEST_BODY:
-            return _refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"expected at most {LARGEST_BODY} bytes")
+            return self._rejected(verb, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"expected at most {LARGEST_BODY} bytes")
         try:
             async with asyncio.timeout(self._listening.body_seconds):
                 body = await request.read()
         except TimeoutError:
             text = f"the body did not arrive within {self._listening.body_seconds:g} s"
-            return _refused(HTTPStatus.REQUEST_TIMEOUT, text)
+            return self._rejected(verb, HTTPStatus.REQUEST_TIMEOUT, text)
         except web.RequestPayloadError as error:
-            return _refused(HTTPStatus.BAD_REQUEST, str(error))
+            return self._rejected(verb, HTTPStatus.BAD_REQUEST, str(error))
         try:
             answer = self._verbs[verb](body, self._clock.now())
         except MalformedRequest as error:
-            return _refused(HTTPStatus.BAD_REQUEST, str(error))
+            return self._rejected(verb, HTTPStatus.BAD_REQUEST, str(error))
         except Exception:
             logger.exception("Request failed", extra={"verb": verb})
-            return _refused(
-                HTTPStatus.INTERNAL_SERVER_ERROR, "this is a bug in pvc-prebinder; the traceback is in its log"
-            )
+            text = "this is a bug in pvc-prebinder; the traceback is in its log"
+            return _rejection(HTTPStatus.INTERNAL_SERVER_ERROR, text)
         self._observer.looked_at(verb, answer.nodes_in, answer.nodes_out)
         return web.Response(body=answer.body, content_type="application/json")
 
+    def _rejected(self, verb: str, status: HTTPStatus, text: str) -> web.Response:
+        self._report(verb, status, text)
+        return _rejection(status, text)
 
-def _refused(status: HTTPStatus, text: str) -> web.Response:
+    def _report(self, verb: str, code: int, text: str) -> None:
+        """Log what kube-scheduler does not: the cause. Once a minute is enough for each verb and code."""
+        now = self._clock.monotonic()
+        if now >= self._next_reports.get((verb, code), now):
+            self._next_reports[verb, code] = now + REPORT_SECONDS
+            logger.warning("Request failed", extra={"verb": verb, "code": int(code), "error": text})
+
+
+def _rejection(status: HTTPStatus, text: str) -> web.Response:
     return web.Response(status=status, text=f"{text}\n")

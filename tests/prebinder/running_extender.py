@@ -1,5 +1,6 @@
 """An extender on a port of this machine, and its client."""
 
+import asyncio
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -25,23 +26,26 @@ class Counts:
         self.inflight = 0
         self.codes: list[tuple[str, int]] = []
         self.nodes: list[tuple[str, int, int]] = []
+        self.some_began, self.some_ended = asyncio.Event(), asyncio.Event()
 
     def began(self, verb: str) -> None:
         self.inflight += 1
+        self.some_began.set()
 
     def answered(self, verb: str, code: int, seconds: float) -> None:
         self.inflight -= 1
         self.codes.append((verb, code))
+        self.some_ended.set()
 
     def looked_at(self, verb: str, nodes_in: int, nodes_out: int) -> None:
         self.nodes.append((verb, nodes_in, nodes_out))
 
 
 class RunningExtender:
-    """A running extender and a client session."""
+    """A running extender and a client session. `clock` is the extender's."""
 
-    def __init__(self, session: aiohttp.ClientSession, port: int, counts: Counts) -> None:
-        self.session, self.port, self.counts = session, port, counts
+    def __init__(self, session: aiohttp.ClientSession, port: int, counts: Counts, clock: FakeClock) -> None:
+        self.session, self.port, self.counts, self.clock = session, port, counts, clock
 
     async def post(self, verb: str, body: bytes, **headers: str) -> tuple[int, bytes]:
         url = f"http://{LOOPBACK}:{self.port}/{verb}"
@@ -57,11 +61,11 @@ async def running_extender(
     certificate: ServingCertificate | None = None,
     body_seconds: float = 60,
 ) -> AsyncIterator[RunningExtender]:
-    counts = Counts()
+    counts, clock = Counts(), FakeClock()
     listening = Listening(LOOPBACK, 0, certificate, body_seconds)
-    server = ExtenderServer(answers, not_ready, listening, FakeClock(), counts)
+    server = ExtenderServer(answers, not_ready, listening, clock, counts)
     async with server, aiohttp.ClientSession() as session:
-        yield RunningExtender(session, server.port, counts)
+        yield RunningExtender(session, server.port, counts, clock)
 
 
 class Party:

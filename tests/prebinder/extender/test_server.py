@@ -7,7 +7,7 @@ from datetime import datetime
 
 import pytest
 
-from prebinder.extender.server import LARGEST_BODY
+from prebinder.extender.server import LARGEST_BODY, REPORT_SECONDS
 from scheduler.extender.extender import Answer, Extender
 from tests.builders import claim
 from tests.prebinder.running_extender import LOOPBACK, running_extender
@@ -105,10 +105,34 @@ async def test_a_body_that_does_not_come_is_given_up() -> None:
         writer.close()
 
 
-async def test_a_client_that_goes_away_stops_nothing() -> None:
+async def test_a_client_that_goes_away_stops_nothing(caplog: pytest.LogCaptureFixture) -> None:
     async with running_extender(answers()) as server:
         _, writer = await asyncio.open_connection(LOOPBACK, server.port)
         writer.write(b"POST /filter HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{")
-        await writer.drain()
+        await server.counts.some_began.wait()
         writer.transport.abort()
+        await server.counts.some_ended.wait()
+        assert server.counts.codes == [("filter", 0)]
+        assert reports(caplog) == [("filter", 0, "the client disconnected before there was a response")]
         assert (await server.post("filter", BODY))[0] == 200
+
+
+async def test_the_cause_of_a_failed_request_is_in_the_log_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
+    """kube-scheduler reports the code only."""
+    async with running_extender(answers()) as server:
+        for _ in range(3):
+            await server.post("filter", b"{}")
+        text = (await server.post("filter", b"["))[1].decode()
+        await server.post("preempt", b"{}")
+        assert [report[:2] for report in reports(caplog)] == [("filter", 400), ("preempt", 400)]
+        await server.clock.advance(REPORT_SECONDS)
+        await server.post("filter", b"[")
+        assert reports(caplog)[-1] == ("filter", 400, text.strip())
+        await server.post("filter", BODY)
+        assert len(reports(caplog)) == 3
+
+
+def reports(caplog: pytest.LogCaptureFixture) -> list[tuple[str, int, str]]:
+    """Verb, code and cause of each line about a failed request."""
+    failed = [vars(record) for record in caplog.records if record.message == "Request failed"]
+    return [(extra["verb"], extra["code"], extra["error"]) for extra in failed]

@@ -29,6 +29,19 @@ def test_the_contract_lists_every_annotation() -> None:
     assert public - {"volumes"} == listed - set(Cause)
 
 
+def test_the_page_about_events_lists_every_event() -> None:
+    """Besides the causes, which have pages of their own."""
+    published: set[str] = set()
+    for room in ("binder", "csi", "kube", "prebinder", "scheduler"):
+        for module in (ROOT / room).rglob("*.py"):
+            text = module.read_text()
+            if "EventDraft(" in text:
+                published.update(re.findall(r'^[A-Z]\w*: Final = "([A-Z]\w+)"', text, re.MULTILINE))
+                published.update(re.findall(r'"(?:Normal|Warning)", "(?!Warning)([A-Z]\w+)"', text))
+    rows = re.findall(r"^\| (`.*?`) \|", (DOCS / "events.md").read_text(), re.MULTILINE)
+    assert {reason for row in rows for reason in re.findall(r"`(\w+)`", row)} == published
+
+
 def test_the_index_leads_to_every_page() -> None:
     index = (DOCS / "README.md").read_text()
     assert [page.name for page in DOCS.glob("*.md") if page.name != "README.md" and f"({page.name}" not in index] == []

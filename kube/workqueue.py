@@ -116,7 +116,8 @@ class WorkQueue(Generic[K]):
 
     def longest_running_seconds(self) -> float:
         """Return how long the slowest key in progress has been in progress."""
-        return self._clock.monotonic() - min(self._working_since.values(), default=self._clock.monotonic())
+        now = self._clock.monotonic()
+        return now - min(self._working_since.values(), default=now)
 
     def shut_down(self) -> None:
         """Accept and start nothing more. `run` returns when the keys in progress are done."""

@@ -299,3 +299,14 @@ async def test_observer_and_gauges_tell_the_times() -> None:
         await desk.release()
     assert counted.log == [("added", 1), ("waited", 3.0), ("worked", 7.0)]
     assert queue.longest_running_seconds() == queue.unfinished_seconds() == 0.0
+
+
+def test_an_idle_queue_has_run_for_no_time() -> None:
+    """Not for less than none, though time passes between one reading of the clock and the next."""
+
+    class PassingTime(FakeClock):
+        def monotonic(self) -> float:
+            self.jump(1)
+            return super().monotonic()
+
+    assert queue_on(PassingTime(), Counted()).longest_running_seconds() == 0

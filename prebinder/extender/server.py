@@ -1,8 +1,8 @@
 """Serves the extender over HTTP: three verbs, a limit on everything, and an exact status code for each error.
 
 200 a result; 400 not what kube-scheduler sends; 408 the body did not arrive in time; 413 it is too large; 503 the
-cluster has not been read yet. kube-scheduler treats everything but 200 as a failure of the extender, and reports the code
-but not the text (`send` in pkg/scheduler/extender.go): that is logged here.
+cluster has not been read yet. kube-scheduler treats everything but 200 as a failure of the extender, and reports the
+code but not the text (`send` in pkg/scheduler/extender.go): that is logged here.
 """
 
 import asyncio

@@ -3,8 +3,10 @@
 from collections.abc import AsyncIterator
 from typing import Any
 
+import pytest
 import pytest_asyncio
 
+from devcluster.build.modules import chosen_kubernetes, minor_version
 from devcluster.cluster import DevCluster
 from tests.scenarios.environment import documents
 from tests.scenarios.environment.island import Island, open_island
@@ -36,24 +38,44 @@ async def create(
     await island.admin.create(made)
 
 
-async def test_what_a_pod_has_beyond_its_request_is_taken(island: Island) -> None:
-    await create(island, "resized", THEIRS, "1", resources={"requests": {"cpu": "1"}})
+LEVELS = [
+    pytest.param(
+        "pod",
+        marks=pytest.mark.skipif(
+            minor_version(chosen_kubernetes()) < (1, 36),
+            reason=f"Kubernetes {chosen_kubernetes()} resizes containers, and no pods as a whole",
+        ),
+    ),
+    "container",
+]
+
+
+@pytest.mark.parametrize("level", LEVELS)
+async def test_what_a_pod_has_beyond_its_request_is_taken(island: Island, level: str) -> None:
+    whole = {"resources": {"requests": {"cpu": "1"}}} if level == "pod" else {}
+    await create(island, "resized", THEIRS, "1", **whole)
     await island.world.all_run("resized")
-    has = {"resources": {"requests": {"cpu": "3"}}, "allocatedResources": {"cpu": "3"}}
-    namespace = island.world.namespace
-    await island.admin.patch("Pod", "resized", {"status": has}, namespace, subresource="status")
-    status = await island.status("resized")
-    assert status["resources"]["requests"]["cpu"] == "3", "the API server keeps what the kubelet says"
-    for name, scheduler in (("theirs", THEIRS), ("ours", namespace)):
+    await resize(island, level, "3")
+    for name, scheduler in (("theirs", THEIRS), ("ours", island.world.namespace)):
         await create(island, name, scheduler, "2")
         await island.refused(name, "1 Insufficient cpu")
-    less = {"resources": {"requests": {"cpu": "1"}}, "allocatedResources": {"cpu": "1"}}
-    await island.admin.patch("Pod", "resized", {"status": less}, namespace, subresource="status")
+    await resize(island, level, "1")
     await eventually(
         island.world.pod_phases,
         lambda phases: "Running" in (phases["theirs"], phases["ours"]),
         "one of them has room now",
     )
+
+
+async def resize(island: Island, level: str, cpu: str) -> None:
+    """Report, as the kubelet does, that the pod or its only container has so much."""
+    has = {"resources": {"requests": {"cpu": cpu}}, "allocatedResources": {"cpu": cpu}}
+    (container,) = (await island.status("resized"))["containerStatuses"]
+    change = has if level == "pod" else {"containerStatuses": [container | has]}
+    await island.admin.patch("Pod", "resized", {"status": change}, island.world.namespace, subresource="status")
+    status = await island.status("resized")
+    kept = status if level == "pod" else status["containerStatuses"][0]
+    assert kept["resources"]["requests"]["cpu"] == cpu, "the API server keeps what the kubelet says"
 
 
 async def test_a_disk_of_the_spec_is_not_shared_on_a_node(island: Island) -> None:

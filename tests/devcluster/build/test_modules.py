@@ -42,7 +42,7 @@ def test_the_version_the_api_server_reports_is_the_one_it_is_built_from(module: 
         assert flag in module.linker_flags.replace("k8s.io/component-base/version.", "").split()
 
 
-@pytest.mark.parametrize("module", CONTROL_PLANES, ids=lambda module: str(module.name))
+@pytest.mark.parametrize("module", [*CONTROL_PLANES, NODE[0]], ids=lambda module: str(module.name))
 def test_kubernetes_own_modules_are_of_one_version(module: Module) -> None:
     version = kubernetes_of(module)[0]
     go_mod = (module.source / "go.mod").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The image itself, as `make image` writes it: who made it from what, as whom it runs, and what is not in it."""
+"""The image: its labels, its user, and what must not be in it."""
 
 import json
 import os
@@ -54,7 +54,7 @@ def test_labels_name_version_revision_and_source(image: tarfile.TarFile) -> None
     assert labels[f"{LABEL}title"] == "pvc-prebinder"
 
 
-def test_it_runs_the_command_as_nobody(image: tarfile.TarFile) -> None:
+def test_it_runs_the_command_without_root(image: tarfile.TarFile) -> None:
     config = configuration(image)
     assert config["User"] == "65532:65532"
     assert config["Entrypoint"] == ["/opt/pvc-prebinder/bin/pvc-prebinder"]

@@ -30,6 +30,7 @@ from prebinder.why.causes.precedence import (
     PLACED_POD_CHECKS,
     POD_CHECKS,
     POD_FIRST_CHECKS,
+    UNREAD_CLAIM_CHECKS,
     VOLUME_CHECKS,
 )
 from prebinder.why.causes.reported import last_words
@@ -156,7 +157,10 @@ def _of_claim_alone(examination: _Examination, claim: Claim) -> Finding | None:
         volume = examination.facts.snapshot.volumes.get(claim.volume_name)
         links = (claim_link(claim), *((volume_link(volume),) if volume is not None else ()))
         return Finding(Reason.BOUND, f"Bound to volume {claim.volume_name}.", links, problem=False)
-    return _followed(examination, examination.first(CLAIM_CHECKS, claim), {claim.key})
+    finding = examination.first(CLAIM_CHECKS, claim)
+    if finding is None and examination.blocked:
+        finding = examination.first(UNREAD_CLAIM_CHECKS, claim)
+    return _followed(examination, finding, {claim.key})
 
 
 def _followed(examination: _Examination, finding: Finding | None, seen: set[str]) -> Finding | None:

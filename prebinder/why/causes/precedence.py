@@ -8,7 +8,7 @@ that, the order of diagnosis is claim, class, volumes, provisioner, pod, schedul
 from typing import Final
 
 from prebinder.why.causes import reported, volume_state
-from prebinder.why.causes.claims import claim_and_class, data_sources, lifecycle, provisioning, volumes
+from prebinder.why.causes.claims import claim_and_class, data_sources, lifecycle, provisioning, unread_class, volumes
 from prebinder.why.causes.finding import ClaimCheck, PodCheck, VolumeCheck
 from prebinder.why.causes.pods import attachment, devices, missing_volumes, scheduling, topology
 
@@ -52,6 +52,14 @@ CLAIM_CHECKS: Final[tuple[ClaimCheck, ...]] = (
     volumes.left_unbound,
 )
 """For a claim that is not bound. What remains is explained by the pod that waits for it."""
+
+UNREAD_CLAIM_CHECKS: Final[tuple[ClaimCheck, ...]] = (
+    reported.refused_by_provisioner,
+    unread_class.reported_class_not_found,
+    unread_class.reported_without_class,
+    unread_class.reported_first_consumer,
+)
+"""For a claim that is not bound when something could not be read, such as its class: what other components report."""
 
 BOUND_CLAIM_CHECKS: Final[tuple[ClaimCheck, ...]] = (
     claim_and_class.lost,

@@ -18,7 +18,7 @@ from prebinder.why.facts.facts import Facts, Source
 from prebinder.why.report.report import Evidence, Link
 
 _LONGEST_QUOTE: Final = 300
-_PV_CONTROLLER: Final = "persistentvolume-controller"
+PV_CONTROLLER: Final = "persistentvolume-controller"
 """It reports ProvisioningFailed for a class that does not exist, which the class itself shows."""
 
 _CONTROLLER: Final = "/pvc-prebinder"
@@ -97,7 +97,7 @@ def refused_by_provisioner(facts: Facts, claim: Claim) -> Finding | None:
         if event.reason == "Provisioning" and event.type == "Normal":
             continue
         code = next((code for pattern, code in _OF_PROVISIONERS if pattern.search(event.note)), None)
-        if code is None and event.reason == "ProvisioningFailed" and event.reporter != _PV_CONTROLLER:
+        if code is None and event.reason == "ProvisioningFailed" and event.reporter != PV_CONTROLLER:
             code = Reason.BACKEND_ERROR  # Its secret or its parameters, for example.
         if code is None:
             continue

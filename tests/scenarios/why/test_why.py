@@ -275,10 +275,17 @@ async def test_a_driver_and_the_node_chosen_for_a_volume(own_world: World, asker
 async def test_without_rights_it_says_what_it_could_not_read(
     own_world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A user of one namespace may read neither classes nor volumes nor nodes, and gets no guess."""
+    """A user of one namespace may read neither classes nor volumes nor nodes, and gets no guess.
+
+    What the PV controller reports is none.
+    """
     world = own_world
     now = await world.storage_class(None, "now", binding=IMMEDIATE)
-    await world.admin.create(claim(world.namespace, "data", claim_spec(now)))
+    await world.admin.create(
+        claim(world.namespace, "data", claim_spec(now)),
+        claim(world.namespace, "typo", claim_spec(f"{now}w")),
+        claim(world.namespace, "idle", claim_spec(await world.storage_class(None, "later"))),
+    )
     kubeconfig = await world.cluster.kubeconfig_for_service_account(world.namespace, "default")
     rule = {"apiGroups": [""], "resources": ["persistentvolumeclaims", "pods", "events"], "verbs": ["get", "list"]}
     role = {"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"namespace": world.namespace, "name": "view"}}
@@ -292,3 +299,6 @@ async def test_without_rights_it_says_what_it_could_not_read(
     item = await asker.names("pvc/data", "Inconclusive", exit_code=4)
     assert "storageclasses (forbidden)" in item["message"]
     assert {"resource": "storageclasses", "because": "forbidden"} in item["skipped"]
+    item = await asker.names("pvc/typo", "StorageClassNotFound")
+    assert "Event ProvisioningFailed of persistentvolume-controller" in item["evidence"][0]["object"]
+    await asker.names("pvc/idle", "WaitForFirstConsumer", exit_code=0)

@@ -6,14 +6,14 @@ import pytest
 
 from binder.matching.rejection import Reason
 from prebinder.why.facts.facts import Source
-from tests.prebinder.why.causes import test_claims, test_hidden_causes, test_pods
+from tests.prebinder.why.causes import test_claims, test_hidden_causes, test_pods, test_reported
 from tests.prebinder.why.documents import Document, why
 
 
 def cases() -> Iterator[object]:
     for target, table in (
         ("pod/db-0", [*test_pods.CASES, *test_hidden_causes.OF_PODS]),
-        ("pvc/data", [*test_claims.CASES, *test_claims.NORMAL, *test_hidden_causes.OF_CLAIMS]),
+        ("pvc/data", [*test_claims.CASES, *test_reported.CASES, *test_claims.NORMAL, *test_hidden_causes.OF_CLAIMS]),
     ):
         for case in table:
             yield pytest.param(target, case.values[1], id=f"{target}: {case.id}")

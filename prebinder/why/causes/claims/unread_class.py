@@ -1,0 +1,89 @@
+"""What the PV controller reports about a claim: enough for a user of one namespace, who may not read classes.
+
+An Event is as good as the class while it is repeated: the controller looks at a pending claim every 15 seconds, and a
+recorder drops all but one Event in five minutes.
+"""
+
+import re
+from datetime import timedelta
+from typing import Final
+
+from binder.matching.matching import class_of
+from binder.matching.rejection import Reason
+from kube.objects.model import Claim
+from prebinder.why.causes.finding import Finding, Step
+from prebinder.why.causes.objects import claim_link, users_of
+from prebinder.why.causes.reported import PV_CONTROLLER, quoted
+from prebinder.why.facts.details import EventRecord
+from prebinder.why.facts.facts import Facts
+from prebinder.why.report.report import Link
+
+_REPEATED: Final = timedelta(minutes=6)
+_NO_CLASS: Final = "no storage class is set"
+_NOT_FOUND: Final = re.compile(r'storageclass\.storage\.k8s\.io "(?P<name>[^"]+)" not found')
+
+
+def reported_without_class(facts: Facts, claim: Claim) -> Finding | None:
+    """The claim names no class, and no volume fits (FailedBinding: syncUnboundClaim in pv_controller.go)."""
+    event = _last_report(facts, claim)
+    if event is None or event.reason != "FailedBinding" or _NO_CLASS not in event.note:
+        return None
+    return Finding(
+        Reason.NO_STORAGE_CLASS,
+        "The claim names no StorageClass, none is the default, and no volume without a class fits.",
+        (claim_link(claim),),
+        (quoted(facts, event),),
+        (
+            Step(
+                f"kubectl -n {claim.namespace} describe pvc {claim.name}",
+                "ask an administrator which class to use, then create the claim with it",
+            ),
+        ),
+    )
+
+
+def reported_class_not_found(facts: Facts, claim: Claim) -> Finding | None:
+    """The class does not exist (ProvisioningFailed: provisionClaimOperation in pv_controller.go)."""
+    event = _last_report(facts, claim)
+    missing = None if event is None else _NOT_FOUND.search(event.note)
+    if event is None or missing is None or missing["name"] != class_of(claim):
+        return None
+    return Finding(
+        Reason.CLASS_NOT_FOUND,
+        f'StorageClass "{missing["name"]}" does not exist.',
+        (claim_link(claim), Link("StorageClass", missing["name"], "not found")),
+        (quoted(facts, event),),
+        (
+            Step(
+                f"kubectl -n {claim.namespace} delete pvc {claim.name}",
+                "a claim's class is immutable: ask an administrator which classes exist, then delete this claim (it "
+                "has no data yet) and create it with one of them",
+            ),
+        ),
+    )
+
+
+def reported_first_consumer(facts: Facts, claim: Claim) -> Finding | None:
+    """The class binds late, and no pod uses the claim (WaitForFirstConsumer: syncUnboundClaim). Normal."""
+    event = _last_report(facts, claim)
+    if (
+        event is None
+        or event.reason != "WaitForFirstConsumer"
+        or any(not pod.deleting for pod in users_of(facts, claim))
+    ):
+        return None
+    return Finding(
+        Reason.WAIT_FOR_FIRST_CONSUMER,
+        "Normal: no pod uses the claim yet, and its class binds on first use.",
+        (claim_link(claim),),
+        (quoted(facts, event),),
+        problem=False,
+    )
+
+
+def _last_report(facts: Facts, claim: Claim) -> EventRecord | None:
+    """Return the PV controller's last Event about the claim if it still holds."""
+    events = facts.events_of("PersistentVolumeClaim", claim.key)
+    last = next((event for event in events if event.reporter == PV_CONTROLLER), None)
+    end = facts.events_end or facts.now
+    return last if last is not None and last.last is not None and end - last.last < _REPEATED else None

@@ -1,0 +1,63 @@
+"""A user of one namespace, who may not read classes: what others report about the claim is the answer."""
+
+from datetime import timedelta
+
+import pytest
+
+from binder.matching.rejection import Reason
+from prebinder.why.facts.facts import Source
+from prebinder.why.report.report import Item
+from tests.prebinder.why.documents import DRIVER, Document, claim, event, pod, why
+
+OWN = {Source.CLAIMS, Source.PODS, Source.EVENTS, Source.QUOTAS}
+NOT_FOUND = 'storageclass.storage.k8s.io "fast" not found'
+FULL = "rpc error: code = ResourceExhausted desc = full"
+NO_CLASS = "no persistent volumes available for this claim and no storage class is set"
+FIRST = "waiting for first consumer to be created before binding"
+
+
+def reported(reason: str, note: str, reporter: str = "persistentvolume-controller", minutes: int = 1) -> Document:
+    ago = timedelta(minutes=minutes)
+    return event("PersistentVolumeClaim", "data", reason, note, reporter=reporter, ago=ago)
+
+
+def answer(target: str, *documents: Document) -> Item:
+    return why(target, *documents, without=set(Source) - OWN)
+
+
+@pytest.mark.parametrize("target", ["pvc/data", "pod/db-0"])
+@pytest.mark.parametrize(
+    ("code", "report"),
+    [
+        (Reason.INSUFFICIENT_STORAGE, reported("ProvisioningFailed", FULL, f"{DRIVER}_controller-0")),
+        (Reason.CLASS_NOT_FOUND, reported("ProvisioningFailed", NOT_FOUND)),
+        (Reason.NO_STORAGE_CLASS, reported("FailedBinding", NO_CLASS)),
+    ],
+    ids=["a failure of its provisioner", "no such class", "no class"],
+)
+def test_what_is_reported_is_the_cause(target: str, code: Reason, report: Document) -> None:
+    item = answer(target, claim(), pod("db-0", "data"), report)
+    assert (item.code, item.problem) == (code, True), item
+    assert "storageclasses" in {skipped.resource for skipped in item.skipped}
+    assert item.evidence[0].found.startswith('"')
+    assert item.next
+
+
+def test_a_claim_that_no_pod_uses_is_normal() -> None:
+    waits = reported("WaitForFirstConsumer", FIRST)
+    item = answer("pvc/data", claim(), waits)
+    assert (item.code, item.problem) == (Reason.WAIT_FOR_FIRST_CONSUMER, False)
+    assert answer("pvc/data", claim(), pod("db-0", "data"), waits).code is Reason.INCONCLUSIVE
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        reported("ProvisioningFailed", NOT_FOUND, minutes=10),
+        reported("ProvisioningFailed", NOT_FOUND.replace("fast", "slow")),
+        reported("ExternalProvisioning", "Waiting for a volume to be created"),
+    ],
+    ids=["not repeated any more", "of another class", "nothing wrong"],
+)
+def test_what_does_not_hold_is_no_cause(report: Document) -> None:
+    assert answer("pvc/data", claim(), report).code is Reason.INCONCLUSIVE

@@ -18,7 +18,6 @@ from bench.rows import Row
 from binder.model.view import PlanSettings
 from kube.objects.model import Pod
 from kube.store.store import Store, store_of
-from scheduler.cycle.cycle import Unschedulable
 from scheduler.cycle.diagnosis import diagnose
 from scheduler.cycle.memoized_cycle import Decider
 from scheduler.framework.plugin import ScheduleResult
@@ -119,11 +118,12 @@ def blocked(hostile: Hostile) -> Blocked:
 
 def _decide(arrived: Pod, live: SchedulerCache, room: PostFilter, decider: Decider, profile: Profile) -> None:
     view = live.view(_NOW)
-    decision = room.decide(arrived, view, profile, decider)
+    moment = room.moment(arrived)
+    decision = room.decide(arrived, view, profile, decider, moment)
     if isinstance(decision, ScheduleResult):
         live.assume(decision, [])
-    elif isinstance(decision, Unschedulable):
-        room.preempt(decision, view, profile)
+    else:
+        room.nominate(arrived, room.victims(decision, view, profile, moment), moment)
         diagnose(decision).text()
 
 

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from typing import Final, Protocol, TypeVar
+from typing import Final, TypeVar
 
 from immutables import Map
 
@@ -31,6 +31,7 @@ from binder.planning.plan import holds_of, plan
 from binder.planning.pod_demand import demand_of
 from binder.rebalance.integer_program import Solve
 from binder.writers.preconditions import HealthGate
+from kube.background import Aside
 from kube.clock import Clock
 from kube.objects.model import Claim, Pod, Volume
 from kube.store.store import Store
@@ -49,17 +50,6 @@ ANSWERED_IN_A_TURN: Final = 25
 
 T = TypeVar("T")
 Answer = asyncio.Future[Decision | None]
-
-
-class Aside(Protocol):
-    """Computes something without blocking the event loop (asyncio.to_thread).
-
-    For pure functions on frozen values whose size users control: in a thread the interpreter switches away from them
-    every few milliseconds (sys.getswitchinterval), so that no loop in them has to be split into steps by hand.
-    """
-
-    async def __call__(self, work: Callable[[], T], /) -> T:
-        """Return what `work` returns, or raise what it raises."""
 
 
 Solving = Callable[[], AbstractContextManager[Solve]]

@@ -106,10 +106,11 @@ class PodGroups:
             return
         filed = self._by_label.get(namespace)
         if filed is None:
-            filed = self._by_label[namespace] = {}
+            filed = {}
             for group in known:
                 for label in group.labels:
                     filed.setdefault(label, []).append(group)
+            self._by_label[namespace] = filed
         for group in min((filed.get(label, []) for label in selector.match_labels), key=len):
             yield group, known[group]
 

@@ -11,7 +11,7 @@ from random import Random
 from typing import Protocol
 
 from binder.controllers.health_controller import HealthController, KnownHealth
-from binder.controllers.planner import Aside, Planner, Solving
+from binder.controllers.planner import Planner, Solving
 from binder.controllers.reconciler import Reconciler
 from binder.controllers.release_controller import ReleaseController, Subject
 from binder.controllers.wakeups import Wakeups
@@ -32,6 +32,7 @@ from binder.writers.rollback import Rollback
 from binder.writers.scheduling_gate import SchedulingGate
 from csi.health.health import HealthRecord
 from csi.health.verdict import USABLE
+from kube.background import Aside
 from kube.client.api import KubeApi
 from kube.client.event_recorder import EventSink
 from kube.clock import Clock

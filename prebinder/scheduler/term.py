@@ -1,9 +1,11 @@
 """What the scheduler does as leader: everything that may write is created for one term."""
 
+import asyncio
 from datetime import timedelta
 
 from binder.model.view import PlanSettings
 from binder.writers.object_client import ObjectClient
+from kube.background import Aside
 from kube.client.api import KubeApi
 from kube.client.event_recorder import EventSink
 from kube.clock import Clock
@@ -35,6 +37,7 @@ def compose(  # noqa: PLR0913 - all that a term needs of its process, by name
     events: EventSink,
     metrics: AttemptMetrics,
     clock: Clock,
+    aside: Aside = asyncio.to_thread,
 ) -> Scheduler:
     """Return the scheduler of one term. `api` is fenced by its Lease; `pods` are those that wait for a node.
 
@@ -58,4 +61,5 @@ def compose(  # noqa: PLR0913 - all that a term needs of its process, by name
         metrics=metrics,
         clock=clock,
         annotations=planning.annotations,
+        aside=aside,
     )

@@ -6,6 +6,7 @@ progress already is not scheduled twice: the result of that attempt is the answe
 
 import asyncio
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from binder.matching.rejection import Reason, Rejection
@@ -41,7 +42,6 @@ class ManualBinding:
             self._answer(key, None)
 
     async def bind(self, key: str, uid: str, node: str) -> Bound | Refused:
-        await self._scheduler.cluster.current(self._scheduler.clock)
         pod = self._find(key, uid) if self._scheduler.takes_work else _STOPPED
         if isinstance(pod, Refused):
             return pod
@@ -49,13 +49,13 @@ class ManualBinding:
         if aside is not None:
             return aside
         attempt, ending = self._scheduler.waiting.take(key), self._expect(key)
-        refused = self._try(attempt, node) if attempt is not None else None
+        refused = await self._try(attempt, node) if attempt is not None else None
         if refused is not None:
             return refused
         result = await ending
         if result is None:
             return _STOPPED
-        return self._bound(result, node) if result.placement is not None else self._not_bound(result)
+        return self._bound(result, node) if result.placement is not None else await self._not_bound(result)
 
     async def unbind(self, key: str, uid: str) -> Released | Refused:
         pod = self._find(key, uid) if self._scheduler.takes_work else _STOPPED
@@ -90,10 +90,10 @@ class ManualBinding:
         assumed = self._scheduler.cluster.assumed().get(key)
         return _has_node(key, pod.node_name or (assumed.node if assumed is not None else "a node"))
 
-    def _try(self, attempt: Attempt, node: str) -> Refused | None:
+    async def _try(self, attempt: Attempt, node: str) -> Refused | None:
         """Schedule the pod now. Return why that is not possible; None if there is a result to wait for."""
         try:
-            begun = self._only_on(attempt, node) if node else self._scheduler.attempts.begin(attempt)
+            begun = await (self._only_on(attempt, node) if node else self._scheduler.attempts.begin(attempt))
         except PluginFailed as failure:
             self._scheduler.waiting.retry(attempt, self._scheduler.clock.monotonic())
             return Refused(Refusal.FAILED, str(failure))
@@ -104,31 +104,37 @@ class ManualBinding:
             self._scheduler.wake()
         if isinstance(begun, Refused):
             return begun
+        if begun is not None and not self._scheduler.takes_work:
+            begun.close()
+            self._scheduler.cluster.forget(attempt.pod.key)
+            return _STOPPED
         if begun is not None:
             self._scheduler.start(begun)
         elif self._scheduler.waiting.get(attempt.pod.key) is None:
             return _has_node(attempt.pod.key, "a node")
         return None
 
-    def _only_on(self, attempt: Attempt, node: str) -> Work | Refused | None:
-        pod = attempt.pod
-        view, profile = self._look(pod)
+    async def _only_on(self, attempt: Attempt, node: str) -> Work | Refused | None:
+        async with self._scheduler.attempts.deciding:
+            return await self._placed_on(attempt, node)
+
+    async def _placed_on(self, attempt: Attempt, node: str) -> Work | Refused | None:
+        pod, attempts, room = attempt.pod, self._scheduler.attempts, self._scheduler.room
+        view = await self._scheduler.cluster.current(self._scheduler.clock)
+        profile = self._scheduler.configuration.current.profiles[pod.scheduler_name]
         confined = replace(profile, pre_filters=(_OnlyOn(node), *profile.pre_filters))
-        decision = self._scheduler.room.decide(pod, view, confined, _Afresh())
+        work = partial(room.decide, pod, view, confined, _Afresh(), room.moment(pod))
+        decision = await attempts.decided(pod, view, work)
         if isinstance(decision, ScheduleResult):
-            return self._scheduler.attempts.place(attempt, decision, view)
+            return attempts.place(attempt, decision, view)
         self._scheduler.waiting.retry(attempt, self._scheduler.clock.monotonic())
         state = view.node(node)
         if state is None:
             return Refused(Refusal.REJECTED, f"node {node} does not exist")
-        why = judge(pod, view, profile).why(state)
+        why = await attempts.decided(pod, view, lambda: judge(pod, view, profile).why(state))
         if why is None:
             return Refused(Refusal.REJECTED, f"pods on node {node} are being preempted for pods of higher priority")
         return Refused(Refusal.REJECTED, f"pod {pod.key} does not fit node {node}", (why,))
-
-    def _look(self, pod: Pod) -> tuple[ClusterView, Profile]:
-        view = self._scheduler.cluster.view(self._scheduler.clock.now())
-        return view, self._scheduler.configuration.current.profiles[pod.scheduler_name]
 
     def _bound(self, ending: Ending, node: str) -> Bound | Refused:
         placement = ending.placement
@@ -144,16 +150,19 @@ class ManualBinding:
         provisioned = tuple(claim.name for claim in placement.volumes.provision)
         return Bound(placement.node, ending.zone, volumes, provisioned)
 
-    def _not_bound(self, ending: Ending) -> Refused:
+    async def _not_bound(self, ending: Ending) -> Refused:
         if ending.reason is Reason.ALREADY_ASSIGNED:
             return _has_node(ending.pod.key, "a node")
         if ending.reason is Reason.POD_ENDED:
             return Refused(Refusal.POD_NOT_FOUND, f"pod {ending.pod.key} was deleted")
         if not ending.refused:
             return Refused(Refusal.FAILED, ending.text)
-        view, profile = self._look(ending.pod)
-        why = Unschedulable(judge(ending.pod, view, profile), view)
-        return Refused(Refusal.REJECTED, ending.text, tuple(why.rejections()))
+        pod, attempts = ending.pod, self._scheduler.attempts
+        async with attempts.deciding:
+            view = await self._scheduler.cluster.current(self._scheduler.clock)
+            profile = self._scheduler.configuration.current.profiles[pod.scheduler_name]
+            work = partial(_rejections, pod, view, profile)
+            return Refused(Refusal.REJECTED, ending.text, await attempts.decided(pod, view, work))
 
     def _expect(self, key: str) -> asyncio.Future[Ending | None]:
         future: asyncio.Future[Ending | None] = asyncio.get_running_loop().create_future()
@@ -168,6 +177,10 @@ class ManualBinding:
         for future in self._expected.pop(key, ()):
             if not future.done():
                 future.set_result(ending)
+
+
+def _rejections(pod: Pod, view: ClusterView, profile: Profile) -> tuple[Rejection, ...]:
+    return tuple(Unschedulable(judge(pod, view, profile), view).rejections())
 
 
 class _OnlyOn(PreFilter):

@@ -4,6 +4,7 @@ Source: PostFilter and the handling of nominatedNodeName in pkg/scheduler/schedu
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Protocol
 
 from kube.objects.model import Pod
@@ -39,6 +40,19 @@ class NominationSink(Protocol):
 
     def nominate(self, pod: Pod, node: str) -> None:
         """Queue the nominated node of the pod, empty for none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What a decision depends on beside the pod, the view and the profile: taken before it, and constant during it.
+
+    `kept` is the node nominated for the pod itself.
+    """
+
+    nominated: ByNode
+    kept: str
+    budgets: Budgets
+    going: frozenset[str]
 
 
 Renounced = Callable[[Pod, str], None]
@@ -94,40 +108,44 @@ class PostFilter:
             for listener in self.listeners:
                 listener(*gone)
 
+    def moment(self, pod: Pod) -> Moment:
+        """Return what a decision about the pod depends on now."""
+        return Moment(self.kept(), self._nominations.of(pod.key), self._budgets_now(), self._evictor.going())
+
     def decide(
-        self, pod: Pod, view: ClusterView, profile: Profile, decider: DecidesPods
+        self, pod: Pod, view: ClusterView, profile: Profile, decider: DecidesPods, moment: Moment
     ) -> ScheduleResult | Unschedulable:
         """Decide about a pod: its nominated node first, and never one that is nominated for a pod of higher
         priority.
+
+        This and `victims` may run in another thread, one at a time: what changes is in the moment.
         """
-        nominated = self.kept()
-        if not nominated:
+        if not moment.nominated:
             return decider.decide(pod, view, profile)
-        crowded = self._reserving.view(view, pod, nominated)
-        decision = self._on_nominated(pod, crowded, profile) or decider.decide(pod, crowded, profile)
+        crowded = self._reserving.view(view, pod, moment.nominated)
+        on_kept = on_nominated(pod, moment.kept, crowded, profile) if moment.kept else None
+        decision = on_kept or decider.decide(pod, crowded, profile)
         if isinstance(decision, ScheduleResult) and crowded is not view and not stands(decision, view, profile):
             return Unschedulable(judge(pod, view, profile), view)
         return decision
 
-    def _on_nominated(self, pod: Pod, view: ClusterView, profile: Profile) -> ScheduleResult | None:
-        node = self._nominations.of(pod.key)
-        return on_nominated(pod, node, view, profile) if node else None
-
-    def preempt(self, unschedulable: Unschedulable, view: ClusterView, profile: Profile) -> Preemption | NoPreemption:
-        """Return the victims for a pod that was rejected in this view. The node is nominated for it from now on."""
-        pod, nominated = unschedulable.judgement.info.pod, self.kept()
+    def victims(
+        self, unschedulable: Unschedulable, view: ClusterView, profile: Profile, moment: Moment
+    ) -> Preemption | NoPreemption:
+        """Return the victims for a pod that was rejected in this view."""
         if unschedulable.cluster is not view:
-            unschedulable = Unschedulable(judge(pod, view, profile), view)
-        budgets = self._budgets_now()
-        answer = self._preemptor.preempt(unschedulable, profile, budgets, nominated, self._evictor.going())
-        if isinstance(answer, Preemption):
-            for loser in outranked(pod, answer.node, nominated):
+            unschedulable = Unschedulable(judge(unschedulable.judgement.info.pod, view, profile), view)
+        return self._preemptor.preempt(unschedulable, profile, moment.budgets, moment.nominated, moment.going)
+
+    def nominate(self, pod: Pod, room: Preemption | NoPreemption, moment: Moment) -> None:
+        """Nominate the node whose pods are to be evicted, from now on; end the pod's nomination if there is none."""
+        if isinstance(room, Preemption):
+            for loser in outranked(pod, room.node, moment.nominated):
                 self._status.nominate(loser, "")
                 self._notify(self._nominations.remove(loser.key))
-            self._notify(self._nominations.put(pod, answer.node))
-        elif not answer.waits:
+            self._notify(self._nominations.put(pod, room.node))
+        elif not room.waits:
             self._notify(self._nominations.remove(pod.key))
-        return answer
 
     async def evict(self, preemption: Preemption, pod: Pod) -> str:
         """Evict the victims; return why that failed, and then the nomination ends. Raises LeadershipLost."""

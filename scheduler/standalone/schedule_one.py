@@ -3,17 +3,22 @@
 Source: scheduleOne, schedulingCycle and bindingCycle in pkg/scheduler/schedule_one.go.
 """
 
+import asyncio
 import logging
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, replace
-from typing import Any, Final, Protocol
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Final, Protocol, TypeVar
 
 from binder.matching.rejection import Reason, Rejection
+from kube.background import Aside
 from kube.clock import Clock
 from kube.errors import KubeError, LeadershipLost
 from kube.objects.model import Pod
 from scheduler.binding.binding_cycle import BindingCycle
+from scheduler.binding.still_fits import refuse_taken
 from scheduler.cycle.cycle import Unschedulable
+from scheduler.cycle.decision_cost import is_short
 from scheduler.cycle.diagnosis import Diagnosis, diagnose
 from scheduler.framework.config import Configuration
 from scheduler.framework.containment import PluginFailed
@@ -35,6 +40,7 @@ _LOST: Final = frozenset({Reason.POD_ENDED, Reason.ALREADY_ASSIGNED})
 logger = logging.getLogger(__name__)
 
 Work = Coroutine[Any, Any, None]
+T = TypeVar("T")
 
 
 class CurrentConfiguration(Protocol):
@@ -69,15 +75,30 @@ class Attempts:
     metrics: AttemptMetrics
     clock: Clock
     wake: Callable[[], None]
+    aside: Aside
+    deciding: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    def begin(self, attempt: Attempt) -> Work | None:
+    async def begin(self, attempt: Attempt) -> Work | None:
         """Decide about a pod; return the work that executes the decision, None if there is none."""
-        pod = self.waiting.get(attempt.pod.key)
-        if pod is None or pod.uid != attempt.pod.uid or self._is_assumed(pod):
-            self.waiting.done(attempt)
-            return None
+        async with self.deciding:
+            view = await self.cluster.current(self.clock)
+            pod = self._due(attempt)
+            return await self._begun(attempt, pod, view) if pod is not None else None
+
+    async def decided(self, pod: Pod, view: ClusterView, decide: Callable[[], T]) -> T:
+        """Return what `decide` returns, in another thread if that may take long. Then the cluster is up to date again.
+
+        Hold `deciding` from the view until the decision is placed: decisions are made one at a time.
+        """
+        if is_short(pod, view):
+            return decide()
+        decision = await self.aside(decide)
+        await self.cluster.current(self.clock)
+        return decision
+
+    async def _begun(self, attempt: Attempt, pod: Pod, view: ClusterView) -> Work | None:
         try:
-            return self._decide(attempt, pod)
+            return await self._decide(attempt, pod, view)
         except PluginFailed as failure:
             self.report.plugin_failed(pod, str(failure))
             self.waiting.retry(attempt, self.clock.monotonic())
@@ -97,16 +118,29 @@ class Attempts:
         placement = self.cluster.assumed().get(pod.key)
         return placement is not None and placement.pod.uid == pod.uid
 
-    def _decide(self, attempt: Attempt, pod: Pod) -> Work | None:
+    def _due(self, attempt: Attempt) -> Pod | None:
+        """Return the pod of the attempt, None if it is gone or has a node by now: then the attempt is done."""
+        pod = self.waiting.get(attempt.pod.key)
+        if pod is None or pod.uid != attempt.pod.uid or self._is_assumed(pod):
+            self.waiting.done(attempt)
+            return None
+        return pod
+
+    async def _decide(self, attempt: Attempt, pod: Pod, view: ClusterView) -> Work | None:
         profile = self.configuration.current.profiles[pod.scheduler_name]
-        began = self.clock.monotonic()
-        view = self.cluster.view(self.clock.now())
-        decision = self.room.decide(pod, view, profile, self.decider)
+        began, moment = self.clock.monotonic(), self.room.moment(pod)
+        work = partial(self.room.decide, pod, view, profile, self.decider, moment)
+        decision = await self.decided(pod, view, work)
         fits = not isinstance(decision, Unschedulable)
         self.metrics.decided(pod.scheduler_name, self.clock.monotonic() - began, fits=fits)
-        if isinstance(decision, Unschedulable):
-            return self._refused(attempt, pod, decision, self.room.preempt(decision, view, profile))
-        return self.place(attempt, decision, view, began)
+        if isinstance(decision, ScheduleResult):
+            return self.place(attempt, decision, view, began) if self._due(attempt) is not None else None
+        explain = partial(_explained, decision, partial(self.room.victims, decision, view, profile, moment))
+        diagnosis, answer = await self.decided(pod, view, explain)
+        if self._due(attempt) is None:
+            return None
+        self.room.nominate(pod, answer, moment)
+        return self._refused(attempt, pod, decision, diagnosis, answer)
 
     def place(
         self, attempt: Attempt, placement: ScheduleResult, view: ClusterView, began: float | None = None
@@ -115,7 +149,7 @@ class Attempts:
 
         `began` is when the decision began, by the monotonic clock; None if it took no time.
         """
-        rejection = self.cluster.assume(placement, self.cycle.plugins.reserves)
+        rejection = self._refuse_taken(placement, view) or self.cluster.assume(placement, self.cycle.plugins.reserves)
         if rejection is not None:
             self.report.lost(placement.pod, rejection.reason)
             self.waiting.retry(attempt, self.clock.monotonic())
@@ -125,10 +159,21 @@ class Attempts:
         zone = node.zone if node is not None else ""
         return self._carry_out(attempt, placement, zone, self.clock.monotonic() if began is None else began)
 
+    def _refuse_taken(self, placement: ScheduleResult, view: ClusterView) -> Rejection | None:
+        """Return what others have taken of the node since the view was made: a decision aside takes time."""
+        now = self.cluster.view(self.clock.now())
+        if now.nodes is view.nodes:
+            return None
+        return refuse_taken(placement, now.node(placement.node), now.storage.snapshot)
+
     def _refused(
-        self, attempt: Attempt, pod: Pod, unschedulable: Unschedulable, answer: Preemption | NoPreemption
+        self,
+        attempt: Attempt,
+        pod: Pod,
+        unschedulable: Unschedulable,
+        diagnosis: Diagnosis,
+        answer: Preemption | NoPreemption,
     ) -> Work | None:
-        diagnosis = diagnose(unschedulable)
         if isinstance(answer, Preemption):
             self.metrics.preempted(len(answer.victims))
             self.report.refused(pod, diagnosis, diagnosis.text(), answer.node)
@@ -212,3 +257,9 @@ class Attempts:
         for change in forgotten(placement, self.cluster.snapshot()):
             self.waiting.change(change, now)
         self.wake()
+
+
+def _explained(
+    unschedulable: Unschedulable, victims: Callable[[], Preemption | NoPreemption]
+) -> tuple[Diagnosis, Preemption | NoPreemption]:
+    return diagnose(unschedulable), victims()

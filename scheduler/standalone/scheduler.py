@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 from binder.reservation.contract import Annotations
+from kube.background import Aside
 from kube.client.api import KubeApi
 from kube.client.event_recorder import EventSink
 from kube.clock import Clock, within
@@ -53,11 +54,13 @@ class Scheduler:
         metrics: AttemptMetrics,
         clock: Clock,
         annotations: Annotations,
+        aside: Aside,
     ) -> None:
         """`pods` are those that name this scheduler and have no node, `store` has everything else, and `cluster`
         follows it.
 
-        `plugins`, `evictor` and `status` write, under the Lease of this term.
+        `plugins`, `evictor` and `status` write, under the Lease of this term. Decisions that may take long are made
+        `aside`.
         """
         self.store, self.pods, self.cluster, self.clock = store, pods, cluster, clock
         self.configuration = configuration
@@ -86,6 +89,7 @@ class Scheduler:
             metrics,
             clock,
             self.wake,
+            aside,
         )
         for assumed in cluster.assumed():
             # In progress when the last term ended: the first check reads whether it was assigned.
@@ -174,10 +178,9 @@ class Scheduler:
             attempts = self.waiting.pop(self.clock.monotonic(), BATCH)
             for attempt in attempts:
                 await self.cycle.room()
-                await self.cluster.current(self.clock)
                 if self._stopping.is_set():
                     return
-                work = self.attempts.begin(attempt)
+                work = await self.attempts.begin(attempt)
                 if work is not None:
                     self.start(work)
                 # Watches, responses and the Lease get their turn after each decision.

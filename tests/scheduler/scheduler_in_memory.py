@@ -35,6 +35,7 @@ from scheduler.standalone.post_filter import EvictsPods
 from scheduler.standalone.scheduler import Scheduler
 from tests import builders
 from tests.fake_clock import FakeClock, settle
+from tests.fakes.aside import at_once
 from tests.fakes.kube_api import Object
 from tests.fakes.objects import pod_object
 
@@ -245,6 +246,7 @@ class Desk:
             metrics=self.metrics,
             clock=self.clock,
             annotations=Annotations(),
+            aside=at_once,
         )
         self.waiting, self.room = self.scheduler.waiting, self.scheduler.room
         self.decider = self.scheduler.attempts.decider

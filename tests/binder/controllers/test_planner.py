@@ -11,12 +11,13 @@ from typing import TypeVar
 import pytest
 from msgspec.structs import replace
 
-from binder.controllers.planner import LONGEST, MOST_CLAIMS_OF_A_PASS, QUIET, SHORTEST, Aside, Planner
+from binder.controllers.planner import LONGEST, MOST_CLAIMS_OF_A_PASS, QUIET, SHORTEST, Planner
 from binder.model.decision import Decision, Reserve
 from binder.model.view import PlanSettings
 from binder.rebalance.integer_program import IntegerProgram, Solution, Solve, solve
 from binder.writers.preconditions import HealthGate
 from csi.health.verdict import HealthState
+from kube.background import Aside
 from kube.objects.model import Pod
 from kube.store.store import Store
 from prebinder.controller.term import compose

@@ -191,7 +191,8 @@ class Story:
         assert truth.evicted_waiting == []
         profile = desk.configuration.current.profiles[NAME]
         for key in sorted(waiting):
-            decision = desk.room.decide(truth.pods[key], view, profile, desk.decider)
+            pod = truth.pods[key]
+            decision = desk.room.decide(pod, view, profile, desk.decider, desk.room.moment(pod))
             assert isinstance(decision, Unschedulable), f"{key} sleeps, and would fit {decision.node}"
         assert [pod.key for pod in truth.pods.values() if pod.nominated_node] == []
 

@@ -68,12 +68,15 @@ class World:
         self.losers.append(pod.name)
 
     def decide(self, pod: model.Pod) -> ScheduleResult | Unschedulable:
-        return self.room.decide(pod, self.cluster, PROFILE, self.decider)
+        return self.room.decide(pod, self.cluster, PROFILE, self.decider, self.room.moment(pod))
 
     def preempt(self, pod: model.Pod) -> Preemption | NoPreemption:
+        moment = self.room.moment(pod)
         decision = self.decide(pod)
         assert isinstance(decision, Unschedulable)
-        return self.room.preempt(decision, self.cluster, PROFILE)
+        answer = self.room.victims(decision, self.cluster, PROFILE, moment)
+        self.room.nominate(pod, answer, moment)
+        return answer
 
     def place(self, pod: model.Pod) -> str | None:
         decision = self.decide(pod)

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from binder.matching.rejection import Reason, Rejection
 from binder.model.view import PlanSettings
 from binder.reservation.contract import Annotations
+from kube.background import Aside
 from kube.client.api import KubeApi
 from kube.client.event_recorder import EventDraft
 from kube.client.transport import Request, Response, StreamResponse
@@ -224,6 +225,7 @@ class Desk:
         reserves: tuple[ReservePlugin, ...] = (ReserveVolumes(),),
         status: Status | None = None,
         evictor: EvictsPods | None = None,
+        aside: Aside = at_once,
     ) -> None:
         self.clock, self.store, self.pods = FakeClock(), Store(), Collection[Pod]()
         self.shows, self.evictions = True, Evictions()
@@ -246,7 +248,7 @@ class Desk:
             metrics=self.metrics,
             clock=self.clock,
             annotations=Annotations(),
-            aside=at_once,
+            aside=aside,
         )
         self.waiting, self.room = self.scheduler.waiting, self.scheduler.room
         self.decider = self.scheduler.attempts.decider

@@ -19,6 +19,7 @@ from scheduler.framework.config import Configuration
 from scheduler.plugins.registry import default_profile
 from scheduler.standalone.cache import SchedulerCache
 from tests.fake_clock import FakeClock
+from tests.fakes.aside import at_once
 from tests.fakes.kube_api import Connection, FakeKubeApi
 from tests.fakes.lease_ends import LeaseEnds
 from tests.fakes.objects import claim_object, class_object, node_object, pod_object, volume_object
@@ -96,6 +97,7 @@ class World:
             events=Events(),
             metrics=Metrics(),
             clock=self.clock,
+            aside=at_once,
         )
 
     async def run(self) -> None:

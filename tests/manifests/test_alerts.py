@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 from datetime import timedelta
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -217,3 +218,14 @@ def test_runbooks_name_flags_that_exist() -> None:
 
 def test_each_runbook_is_of_an_alert() -> None:
     assert {page.stem for page in (ROOT / "docs" / "runbooks").glob("*.md")} == {rule["alert"] for rule in ALERTS}
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs" / "runbooks").glob("*.md")), ids=lambda page: str(page.stem))
+def test_a_runbook_quotes_what_each_command_prints(page: Path) -> None:
+    lines = [
+        line
+        for block in re.findall(r"```\n(.*?)```", page.read_text(), re.DOTALL)
+        for line in (*block.splitlines(), "$")
+    ]
+    silent = [line for line, below in pairwise(lines) if line.startswith("$ ") and below.startswith("$")]
+    assert silent == []

@@ -19,7 +19,7 @@ from csi.proto import csi_v1_pb2_grpc as services
 from devcluster.driver import registration
 from devcluster.driver.controller import Controller, Identity
 from devcluster.driver.generation import EXPLAINED, Generation
-from devcluster.driver.node import Node
+from devcluster.driver.node import Node, Place
 from devcluster.driver.publishing import Links, Mounts, Publisher
 
 DRIVER_NAME = "directory.csi.example"
@@ -47,7 +47,7 @@ async def serve(options: argparse.Namespace) -> None:
     services.add_IdentityServicer_to_server(Identity(options.name), server)  # type: ignore[no-untyped-call]
     publisher: Publisher = Mounts() if options.publish == "mount" else Links()
     controller = Controller(root, segment, generation, options.capacity)
-    node = Node(root, options.node, segment, generation, publisher)
+    node = Node(root, Place(options.node, segment, options.max_volumes), generation, publisher)
     services.add_ControllerServicer_to_server(controller, server)  # type: ignore[no-untyped-call]
     services.add_NodeServicer_to_server(node, server)  # type: ignore[no-untyped-call]
     server.add_insecure_port(f"unix://{options.socket.absolute()}")
@@ -93,6 +93,13 @@ def _parser() -> argparse.ArgumentParser:
         type=int,
         metavar="BYTES",
         help="the size of all volumes together beyond which it creates and expands none (default: no limit)",
+    )
+    parser.add_argument(
+        "--max-volumes",
+        type=int,
+        default=0,
+        metavar="NUMBER",
+        help="how many volumes the node may have at once; the kubelet publishes it (default: any number)",
     )
     parser.add_argument(
         "--publish",

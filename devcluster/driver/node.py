@@ -1,6 +1,8 @@
 """The Node service of the directory driver. How it publishes is injected: see devcluster.driver.publishing."""
 # ruff: noqa: N802, ARG002  (gRPC gives the methods their names and arguments)
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import grpc
@@ -15,18 +17,29 @@ from devcluster.driver.volumes import Volume, data_directory, find_volume, look_
 _Rpc = csi.NodeServiceCapability.RPC
 
 
-class Node(services.NodeServicer):
-    """Makes directories appear at a pod's paths. The node is in `segment`."""
+@dataclass(frozen=True)
+class Place:
+    """A node, the segment it is in, and how many volumes it may have at once, 0 for any number."""
 
-    def __init__(
-        self, root: Path, node: str, segment: dict[str, str], generation: Generation, publisher: Publisher
-    ) -> None:
-        self._root, self._node, self._segment, self._generation = root, node, segment, generation
+    node: str
+    segment: Mapping[str, str]
+    most_volumes: int = 0
+
+
+class Node(services.NodeServicer):
+    """Makes directories appear at a pod's paths on a node."""
+
+    def __init__(self, root: Path, place: Place, generation: Generation, publisher: Publisher) -> None:
+        self._root, self._place, self._generation = root, place, generation
         self._publisher = publisher
 
     async def NodeGetInfo(self, request: csi.NodeGetInfoRequest, context: Context) -> csi.NodeGetInfoResponse:
-        topology = csi.Topology(segments=self._segment)
-        return csi.NodeGetInfoResponse(node_id=self._node, accessible_topology=topology)
+        place = self._place
+        return csi.NodeGetInfoResponse(
+            node_id=place.node,
+            max_volumes_per_node=place.most_volumes,
+            accessible_topology=csi.Topology(segments=place.segment),
+        )
 
     async def NodeGetCapabilities(
         self, request: csi.NodeGetCapabilitiesRequest, context: Context

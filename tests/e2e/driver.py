@@ -37,11 +37,17 @@ async def install_driver(cluster: DevCluster) -> Driver:
 
 
 @asynccontextmanager
-async def installed_as(cluster: DevCluster, name: str, attached: bool) -> AsyncIterator[Driver]:
-    """Install it once more under another name; with `attached` its volumes have to be attached, without an attacher."""
+async def installed_as(
+    cluster: DevCluster, name: str, *, attached: bool = False, limit: int = 0
+) -> AsyncIterator[Driver]:
+    """Install it once more under another name; with `attached` its volumes have to be attached, without an attacher.
+
+    `limit` is how many of its volumes the node may have at once, 0 for any number.
+    """
     namespace = name.replace(".", "-")
     text = _MANIFEST.read_text(encoding="utf-8").replace(NAME, name).replace(NAMESPACE, namespace)
     text = text.replace("attachRequired: false", f"attachRequired: {str(attached).lower()}")
+    text = text.replace("- --publish=mount", f"- --publish=mount\n            - --max-volumes={limit}")
     yield await _installed(cluster, text, namespace, name)
     await cluster.run_kubectl("delete", "-f", "-", given=text)
 

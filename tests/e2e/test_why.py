@@ -99,6 +99,22 @@ async def test_a_volume_that_the_driver_cannot_attach(world: World, real: DevClu
         await real.run_kubectl("-n", world.namespace, "delete", "pod", "app")
 
 
+async def test_a_node_that_takes_no_more_volumes(world: World, real: DevCluster, asker: Asker) -> None:
+    """The kubelet publishes the limit that the node plugin returns; a pod that ends makes room."""
+    disks = await world.storage_class("off", binding=IMMEDIATE)
+    async with installed_as(real, "limited.csi.example", limit=1) as driver:
+        await world.volumes(disks, *(driver.volume(world, word, disks) for word in ("one", "two")))
+        await world.pod("first", {"one": claim_spec(disks)})
+        await world.all_run("first", seconds=SECONDS)
+        await world.pod("second", {"two": claim_spec(disks)})
+        item = await asker.names("pod/second", "VolumeLimitReached")
+        assert "1 of at most 1 attached" in item["evidence"][0]["found"]
+        await typed(world, item["next"][0])
+        await real.run_kubectl("-n", world.namespace, "delete", "pod", "first")
+        await world.all_run("second", seconds=SECONDS)
+        await real.run_kubectl("-n", world.namespace, "delete", "pod", "second")
+
+
 async def attachment_of(world: World, driver: str) -> str:
     every = await world.admin.list("VolumeAttachment")
     return next((each["metadata"]["name"] for each in every if each["spec"]["attacher"] == driver), "")

@@ -46,5 +46,16 @@ def without_pv_controller(facts: Facts) -> tuple[Evidence, ...]:
     return (Evidence(f"lease/{CONTROLLER_MANAGER}", "a PV controller that runs", lapse_text(facts, renewed)),)
 
 
+def lapsed_lease(facts: Facts, name: str) -> tuple[Evidence, ...]:
+    """Return evidence that the holder of this Lease does not run, none if it does or Leases may not be read."""
+    if not facts.has(Source.LEASES):
+        return ()
+    renewed = last_renewal(facts, (name,))
+    if renewed is not None and not has_lapsed(facts, renewed):
+        return ()
+    state = "no such Lease" if renewed is None else lapse_text(facts, renewed)
+    return (Evidence(f"lease {name}", "renewed all the time", state),)
+
+
 def look_for_pv_controller() -> Step:
     return Step(f"kubectl -n kube-system get lease {CONTROLLER_MANAGER}", "is the controller manager running?")

@@ -114,6 +114,7 @@ PLACED_POD_CHECKS: Final[tuple[PodCheck, ...]] = (
     attachment.driver_not_on_node,
     attachment.volume_unhealthy,
     attachment.attach_failed,
+    attachment.attacher_silent,
     attachment.reported_by_kubelet,
     scheduling.node_missing,
     scheduling.node_not_ready,

@@ -34,6 +34,7 @@ class _Owner(OwnerReference):
 class _Metadata(Wire):
     name: Text = None
     namespace: Text = None
+    creation_timestamp: _Time = None
     deletion_timestamp: _Time = None
     finalizers: Texts = None
     owner_references: list[_Owner] | None = None
@@ -287,8 +288,10 @@ def attachment_details(raw: bytes | Raw) -> AttachmentDetails:
     decoded = _ATTACHMENT.decode(raw)
     status = decoded.status or _AttachmentStatus()
     attach, detach = status.attach_error or _VolumeError(), status.detach_error or _VolumeError()
-    deleted = (decoded.metadata or _Metadata()).deletion_timestamp
-    return AttachmentDetails(attach.message or "", detach.message or "", deleted)
+    metadata = decoded.metadata or _Metadata()
+    return AttachmentDetails(
+        attach.message or "", detach.message or "", metadata.deletion_timestamp, metadata.creation_timestamp
+    )
 
 
 def snapshot(raw: bytes | Raw) -> SnapshotRecord:

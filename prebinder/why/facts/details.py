@@ -98,11 +98,12 @@ class QuotaRecord(Struct, frozen=True, gc=False):
 
 
 class AttachmentDetails(Struct, frozen=True, gc=False):
-    """A VolumeAttachment's last error; `deleted` is since when it is being detached."""
+    """A VolumeAttachment's last error; `created` and `deleted` are since when it is being attached, and detached."""
 
     attach_error: str = ""
     detach_error: str = ""
     deleted: datetime | None = None
+    created: datetime | None = None
 
 
 class SnapshotRecord(Struct, frozen=True, gc=False):

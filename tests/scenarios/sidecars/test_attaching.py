@@ -39,6 +39,22 @@ async def test_a_volume_that_the_driver_does_not_know(own_world: World, asker: A
             await eventually(lambda: attachments(world), lambda there: not there, "it is detached")
 
 
+async def test_no_attacher(own_world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing reports an error: the VolumeAttachment stays as the attach-detach controller created it."""
+    world, patient = own_world, Asker(own_world, capsys, seconds=180)
+    async with mock(world) as driver:
+        node = await attaching_node(world, driver, "one")
+        await bound_volume(world, driver, handle="1")
+        await world.admin.create(not_started(world, node, "app"))
+        item = await patient.names("pod/app", "AttachFailed")
+        assert "its attacher does not respond" in item["message"]
+        assert item["evidence"][-1]["found"] == "no such Lease"
+        await typed(world, item["next"][0])
+        async with driver.sidecar(ATTACHER):
+            await attached(world, node)
+            await patient.names("pod/app", "Scheduled", exit_code=0)
+
+
 async def test_a_volume_that_another_node_has(own_world: World, asker: Asker) -> None:
     """A volume for one node, a pod that uses it there, and one elsewhere; and the node's driver is missing, too."""
     world = own_world

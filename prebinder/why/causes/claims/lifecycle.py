@@ -9,7 +9,7 @@ from binder.matching.rejection import Reason
 from kube.objects.model import READ_WRITE_ONCE_POD, Claim, Pod
 from prebinder.config.duration import age_text
 from prebinder.why.causes.finding import Finding, Step
-from prebinder.why.causes.leases import has_lapsed, lapse_text, last_renewal, lease_name
+from prebinder.why.causes.leases import lapsed_lease, lease_name
 from prebinder.why.causes.objects import (
     claim_link,
     claim_object,
@@ -135,14 +135,9 @@ def _reported_failure(facts: Facts, claim: Claim) -> EventRecord | None:
 def _without_resizer(facts: Facts, claim: Claim) -> tuple[Evidence, ...]:
     """Return evidence that the driver's resizer does not run, by the Lease that it holds (main.go there)."""
     volume = facts.snapshot.volumes.get(claim.volume_name) if facts.has(Source.VOLUMES) else None
-    if volume is None or not volume.driver or not facts.has(Source.LEASES):
+    if volume is None or not volume.driver:
         return ()
-    lease = f"external-resizer-{lease_name(volume.driver)}"
-    renewed = last_renewal(facts, (lease,))
-    if renewed is not None and not has_lapsed(facts, renewed):
-        return ()
-    state = "no such Lease" if renewed is None else lapse_text(facts, renewed)
-    return (Evidence(f"lease {lease}", "a resizer that runs", state),)
+    return lapsed_lease(facts, f"external-resizer-{lease_name(volume.driver)}")
 
 
 def _is_unused(facts: Facts, claim: Claim) -> bool:

@@ -3,12 +3,15 @@
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from datetime import timedelta
 from typing import Final
 
 from binder.matching.rejection import Reason
 from kube.objects.model import READ_WRITE_ONCE, READ_WRITE_ONCE_POD, Claim, Pod, Volume, VolumeAttachment
 from kube.store.snapshot import Snapshot
+from prebinder.config.duration import age_text
 from prebinder.why.causes.finding import Finding, Step
+from prebinder.why.causes.leases import lapsed_lease, lease_name
 from prebinder.why.causes.objects import (
     claim_link,
     named,
@@ -26,6 +29,9 @@ from prebinder.why.facts.facts import Facts, Source
 from prebinder.why.report.report import Evidence, Link
 
 _MULTI_ATTACH: Final = re.compile(r"Multi-Attach error|already (?:exclusively )?(?:attached|used by pod)")
+_PATIENCE: Final = timedelta(minutes=2)
+"""How long an attacher may report nothing."""
+
 _VOLUME: Final = re.compile(r'volume "([^"]+)"')
 _ONE_NODE: Final = frozenset({READ_WRITE_ONCE, READ_WRITE_ONCE_POD})
 _FAILED: Final[Mapping[str, Reason]] = {"FailedAttachVolume": Reason.ATTACH_FAILED, "FailedMount": Reason.MOUNT_FAILED}
@@ -206,6 +212,42 @@ def attach_failed(facts: Facts, pod: Pod) -> Finding | None:
                     ),
                 ),
                 (Step(f"kubectl describe volumeattachment {attachment.name}", "see the driver's logs"),),
+            )
+    return None
+
+
+def attacher_silent(facts: Facts, pod: Pod) -> Finding | None:
+    """A volume is to be attached to the pod's node, and the driver's attacher neither does it nor reports an error.
+
+    external-attacher reports an error after 15 seconds (its --timeout) and holds a Lease (main.go there).
+    """
+    if _are_mounted(facts, pod):
+        return None
+    snapshot = facts.need(Source.CLAIMS, Source.VOLUMES, Source.ATTACHMENTS)
+    for claim, volume in _volumes_of(pod, snapshot):
+        for attachment in snapshot.attachments.values():
+            details = facts.attachments.get(attachment.name)
+            here = (attachment.volume_name, attachment.node_name) == (volume.name, pod.node_name)
+            if not here or attachment.attached or details is None or details.created is None or details.deleted:
+                continue
+            age = facts.now - details.created
+            if age < _PATIENCE:
+                continue
+            return Finding(
+                Reason.ATTACH_FAILED,
+                f"{attachment.attacher} has not attached volume {volume.name} to node {pod.node_name} for "
+                f"{age_text(age)}, and reports no error: its attacher does not respond.",
+                (pod_link(pod, f"on node {pod.node_name}"), claim_link(claim), volume_link(volume)),
+                (
+                    Evidence(f"volumeattachment/{attachment.name} status", "attached, or an error", "neither"),
+                    *lapsed_lease(facts, f"external-attacher-leader-{lease_name(attachment.attacher)}"),
+                ),
+                (
+                    Step(
+                        f"kubectl describe volumeattachment {attachment.name}",
+                        f"does external-attacher run in the controller of {attachment.attacher}?",
+                    ),
+                ),
             )
     return None
 

@@ -1,6 +1,7 @@
 """Dumps of clusters as people run them: which answer an experienced person gives about a pod, or a volume."""
 
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from tests.prebinder.why.documents import (
     csi_node,
     event,
     lease,
+    metadata,
     node,
     pod,
     storage_class,
@@ -33,11 +35,15 @@ from tests.prebinder.why.dumps.clusters import (
     selecting,
 )
 from tests.prebinder.why.dumps.dump import (
+    OF_NOTHING,
     Dump,
     attachment,
     check,
     tainted,
 )
+
+REQUESTED = {**attachment("a1"), "status": {"attached": False}}
+"""The volume is to be attached, and is not."""
 
 DUMPS = {
     # DaemonSets and pods for one node.
@@ -173,6 +179,32 @@ DUMPS = {
             event("Pod", "db-0", "FailedMount", "bad superblock", reporter="kubelet"),
         ],
         "bad superblock",
+    ),
+    "its attacher does not respond": Dump(
+        "AttachFailed",
+        [
+            *ON_A1,
+            REQUESTED,
+            event("Pod", "db-0", "FailedMount", "timed out waiting for the condition", reporter="kubelet"),
+        ],
+        "and reports no error: its attacher does not respond",
+    ),
+    "its attacher does not respond, and the kubelet has not reported that yet": Dump(
+        "AttachFailed",
+        [*ON_A1, REQUESTED, OF_NOTHING],
+        "no such Lease",
+    ),
+    "its volume was requested to be attached a moment ago": Dump(
+        "Scheduled",
+        [
+            *ON_A1,
+            {
+                **attachment("a1"),
+                "status": {"attached": False},
+                "metadata": metadata("csi-a1", None, creationTimestamp=at(timedelta())),
+            },
+            OF_NOTHING,
+        ],
     ),
     "an image cannot be pulled": Dump(
         "Scheduled",

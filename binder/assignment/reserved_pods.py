@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
 from datetime import datetime
 
-from binder.matching.matching import is_mine
+from binder.matching.controller_match import committed_volume
 from binder.model.ledger import Hold
 from binder.model.view import View
 from kube.objects.model import Claim, Node, Pod, Volume
@@ -51,7 +51,7 @@ def _reserved_volume(view: View, claim: Claim) -> Volume | None:
     committed = (volumes[name] for name in sorted(view.snapshot.volumes_by_claim.get(claim.key, ())))
     holds = (hold for hold in view.ledger.of_claim(claim.key) if hold.claim_uid == claim.uid)
     held = (volumes[hold.volume] for hold in holds if hold.volume in volumes)
-    return next((volume for volume in committed if is_mine(claim, volume)), None) or next(held, None)
+    return committed_volume(claim, view.snapshot.classes, committed) or next(held, None)
 
 
 def former_bookings(view: View, now: datetime) -> tuple[Hold, ...]:

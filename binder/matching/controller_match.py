@@ -5,7 +5,7 @@ pkg/controller/volume/persistentvolume/pv_controller.go, `findByClaim` in index.
 if it were the only one: no rule determines which of two claims the controller processes first.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 
 from msgspec.structs import replace
@@ -17,6 +17,7 @@ from binder.matching.matching import (
     controller_refusal,
     default_class,
     indexed_modes,
+    is_mine,
     provisions,
     requested_refusal,
     selector_problem,
@@ -45,6 +46,12 @@ def match_as_controller(claim: Claim, classes: Mapping[str, StorageClass], volum
     if match.volume is None and default is not None:
         return _match_by_rules(replace(claim, storage_class=default.name), classes, volumes)
     return match
+
+
+def committed_volume(claim: Claim, classes: Mapping[str, StorageClass], named: Iterable[Volume]) -> Volume | None:
+    """Return which of the volumes whose claimRef names the claim is bound to it; None if none of them will be."""
+    mine = {volume.name: volume for volume in named if is_mine(claim, volume)}
+    return _match_by_rules(claim, classes, mine).volume if mine else None
 
 
 def match_bound(claim: Claim, classes: Mapping[str, StorageClass], volumes: Mapping[str, Volume]) -> Match:

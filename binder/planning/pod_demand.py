@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from binder.assignment.volume_policy import refuse_use
+from binder.matching.controller_match import committed_volume
 from binder.matching.matching import binding_mode, class_of, controller_refusal, is_mine, requested_refusal
 from binder.matching.rejection import Reason, Rejection
 from binder.model.decision import Finish, Mode, Placement, Refuse, Wait
@@ -233,22 +234,22 @@ def _unbound(view: View, pod: Pod, claim: Claim, now: datetime) -> Standing | Wa
 
 
 def _committed(view: View, pod: Pod, claim: Claim) -> Anchor | Refuse | None:
-    """Return a volume that is committed to the claim; if there are several, the first by name.
+    """Return the volume that is committed to the claim; if there are several, the one that the PV controller binds.
 
-    One that the PV controller will not bind to it, such as one that is too small, does not count.
+    One that it will not bind to the claim, such as one that is too small, does not count.
     """
     names = sorted(view.snapshot.volumes_by_claim.get(claim.key, ()))
     volumes = [volume for volume in (view.snapshot.volumes[name] for name in names) if is_mine(claim, volume)]
     if not volumes:
         return None
-    refusals = [controller_refusal(claim, volume, delayed=True) for volume in volumes]
-    if (reason := refusals[0]) is not None and all(refusals):
-        evidence = Rejection(
-            reason, volumes[0].name, f"a volume that matches claim {claim.key}, which it names", str(reason)
-        )
-        return Refuse(pod, Reason.REQUESTED_VOLUME_MISMATCH, (evidence,))
-    begun = len(volumes) == 1 and _is_ours_to_finish(view, claim, volumes[0])
-    return Anchor(volumes[0], begun=claim if begun else None)
+    chosen = committed_volume(claim, view.snapshot.classes, volumes)
+    if chosen is not None:
+        begun = len(volumes) == 1 and _is_ours_to_finish(view, claim, chosen)
+        return Anchor(chosen, begun=claim if begun else None)
+    reasons = ((volume.name, controller_refusal(claim, volume, delayed=True)) for volume in volumes)
+    wanted = f"a volume that matches claim {claim.key}, which it names"
+    evidence = tuple(Rejection(reason, name, wanted, str(reason)) for name, reason in reasons if reason is not None)
+    return Refuse(pod, Reason.REQUESTED_VOLUME_MISMATCH, evidence)
 
 
 def _is_ours_to_finish(view: View, claim: Claim, volume: Volume) -> bool:

@@ -11,7 +11,7 @@ from binder.model.demand import MOST_CLAIMS, Demand
 from binder.model.view import PlanSettings
 from binder.planning.pod_demand import demand_of, unknown_mode
 from binder.reservation.contract import Annotations, ClaimReservation, Holder, VolumeReservation
-from kube.objects.model import BIND_COMPLETED, SELECTED_NODE, Pod, PodClaim, Record
+from kube.objects.model import BIND_COMPLETED, READ_WRITE_ONCE, SELECTED_NODE, Pod, PodClaim, Record
 from tests.binder.views import NOW, view
 from tests.builders import claim, node, pod, storage_class, volume
 
@@ -122,6 +122,26 @@ def test_a_reservation_the_volume_does_not_confirm_is_planned_again(lost: Record
     result = outcome(claim("data", annotations=ON_CLAIM), lost)
     assert isinstance(result, Demand)
     assert result.pins == ()
+
+
+@pytest.mark.parametrize(
+    "passed_over",
+    [
+        pytest.param(volume("a", size="1Gi", claim="default/data", zone="zone-a"), id="too-small"),
+        pytest.param(
+            volume("a", access_modes=(READ_WRITE_ONCE, "ReadWriteMany"), claim="default/data", zone="zone-a"),
+            id="more-access-modes",
+        ),
+    ],
+)
+def test_of_several_volumes_that_name_a_claim_the_one_that_the_pv_controller_binds_decides_where_the_pod_runs(
+    passed_over: Record,
+) -> None:
+    two = pod("web", claims=("data", "more"))
+    bound = volume("b", claim="default/data", zone="zone-b")
+    result = outcome(CLAIM, claim("more"), passed_over, bound, of=two)
+    assert isinstance(result, Demand)
+    assert result.anchors == (bound,)
 
 
 def test_half_a_reservation_is_finished_with_the_same_volume() -> None:

@@ -94,8 +94,7 @@ async def test_two_pods_race_for_the_last_volume(world: World, mode: str) -> Non
         held = await eventually(world.held, bool, "one claim holds the volume")
         (winner,) = (claim.removesuffix("-data") for claim in held)
         loser = {"one": "other", "other": "one"}[winner]
-        event = await world.event("StaticOnlyNoMatch", about=loser)
-        assert world.name("last") in event["note"]
+        assert (await world.noted(loser, world.name("last")))["reason"] == "StaticOnlyNoMatch"
     await world.all_run(winner)
     assert await world.bound() == {f"{winner}-data": world.name("last")}
     assert (await world.pod_phases())[loser] == "Pending"

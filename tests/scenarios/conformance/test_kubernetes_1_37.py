@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
+from csi.health.sources import STORAGE_UNREACHABLE
 from devcluster.build.modules import chosen_kubernetes, minor_version
 from devcluster.cluster import DevCluster
 from devcluster.control_plane.components import Options
@@ -99,7 +100,7 @@ async def test_storage_that_a_node_does_not_reach(world: World, controller: Cont
     await world.volumes(disks, *(world.volume(node, disks, node=node, driver=driver) for node in NODES))
     for node in NODES:
         await drivers_on(world, node, driver)
-    condition = {"status": "StorageUnreachable", "reason": "PathDown", "lastTransitionTime": SINCE}
+    condition = {"status": STORAGE_UNREACHABLE, "reason": "PathDown", "lastTransitionTime": SINCE}
     reports = {"status": {"storageHealth": [{"name": driver, "healthConditions": [condition]}]}}
     stored = await world.admin.patch("CSINode", "node-1", reports, subresource="status")
     assert stored["status"] == reports["status"]
@@ -110,8 +111,13 @@ async def test_storage_that_a_node_does_not_reach(world: World, controller: Cont
         await world.all_run("first")
         assert await nodes_of_pods(world) == {"first": "node-2"}
         await world.pod("second", {"second": claim_spec(disks)}, gated=True)
-        refused = await eventually(lambda: world.events(about="second"), bool, "an Event about the second pod")
-        assert "Inaccessible" in refused[0]["note"] or "StorageUnreachable" in refused[0]["note"]
+        await eventually(
+            lambda: world.events(about="second"),
+            lambda events: any(
+                word in each["note"] for each in events for word in ("Inaccessible", STORAGE_UNREACHABLE)
+            ),
+            "an Event about the second pod names the report",
+        )
         await world.admin.patch("CSINode", "node-1", {"status": {"storageHealth": None}}, subresource="status")
         assert await printed_row(process) == (lost, "Unknown", None)
     await world.all_run("second")

@@ -166,6 +166,15 @@ class World:
         )
         return next(each for each in recorded if each["reason"] == reason)
 
+    async def noted(self, about: str, *words: str) -> Document:
+        """Wait for an Event of ours whose note has all of these words, whatever else was reported before it."""
+        recorded = await eventually(
+            lambda: self.events(about=about),
+            lambda events: any(all(word in each["note"] for word in words) for each in events),
+            f"an Event about {about} that says {', '.join(words)}",
+        )
+        return next(each for each in recorded if all(word in each["note"] for word in words))
+
     @asynccontextmanager
     async def scheduler_paused(self) -> AsyncIterator[None]:
         """While inside, kube-scheduler is suspended, so it cannot choose volumes before us."""

@@ -12,7 +12,6 @@ from tests.csi.client.test_readonly import ALLOWED
 from tests.csi.scripted_driver import Refused, Rpc, Script, ScriptedDriver, gives, hangs, volume_answer
 from tests.scenarios.environment.documents import claim_spec
 from tests.scenarios.environment.drivers import Directories, Mock, endpoint_flag, start_directories, start_mock
-from tests.scenarios.environment.waiting import eventually
 from tests.scenarios.environment.world import World
 from tests.scenarios.processes.controller import Controller, start_controller
 
@@ -39,8 +38,7 @@ async def class_of(world: World, word: str, *volumes: tuple[str, str]) -> str:
 
 
 async def refused_as_unknown(world: World, pod: str) -> None:
-    (event, *_) = await eventually(lambda: world.events(about=pod), bool, f"an Event about {pod}")
-    assert "HealthUnknown" in event["note"]
+    await world.noted(pod, "HealthUnknown")
 
 
 async def test_a_driver_that_hangs_delays_no_other(

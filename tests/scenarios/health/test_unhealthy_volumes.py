@@ -1,7 +1,5 @@
 """A volume that its driver calls unhealthy, or that lies somewhere else than it says, is passed over."""
 
-from functools import partial
-
 import pytest
 
 from devcluster.driver.health import VolumeFault
@@ -92,10 +90,7 @@ async def test_only_an_unhealthy_volume_fits_so_the_pod_gets_an_event_and_waits_
     await own_world.volumes(disks, own_world.volume("only", disks, zone="zone-a", driver=driver, handle=unhealthy))
     await own_world.pod("app", {"data": claim_spec(disks)}, gated=True)
     for about in ("app", "data"):
-        events = await eventually(partial(own_world.events, about=about), bool, f"an Event about {about}")
-        assert "Unhealthy" in events[0]["note"]
-        assert "is read-only" in events[0]["note"]
-        assert name in events[0]["note"]
+        await own_world.noted(about, "Unhealthy", "is read-only", name)
     assert await own_world.held() == {}
     assert (await own_world.pods())["app"]["spec"].get("schedulingGates")
     directories.recover(unhealthy)
@@ -113,8 +108,5 @@ async def test_a_contradiction_is_reported_with_both_sides(world: World, directo
         world.volume("only", disks, zone="zone-a", driver=driver, handle=f"{world.namespace}-moved"),
     )
     await world.pod("app", {"data": claim_spec(disks)}, gated=True)
-    (event, *_) = await eventually(lambda: world.events(about="app"), bool, "an Event about the pod")
-    assert "TopologyContradicted" in event["note"]
-    assert "zone-c" in event["note"]
-    assert "zone-a" in event["note"]
+    await world.noted("app", "TopologyContradicted", "zone-c", "zone-a")
     assert await world.held() == {}

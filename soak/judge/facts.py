@@ -174,6 +174,23 @@ def capacity(volume: Object) -> int:
     return size(volume["spec"]["capacity"]["storage"])
 
 
+def requested(claim: Object) -> int:
+    return size(claim["spec"]["resources"]["requests"]["storage"])
+
+
+def fits(volume: Object, claim: Object) -> bool:
+    """Whether Kubernetes could give the volume to the claim, wherever a pod runs."""
+    offered, wanted = volume["spec"], claim["spec"]
+    selector = (wanted.get("selector") or {}).get("matchLabels") or {}
+    return (
+        class_name(volume) == class_name(claim)
+        and capacity(volume) >= requested(claim)
+        and set(wanted["accessModes"]) <= set(offered["accessModes"])
+        and offered.get("volumeMode", "Filesystem") == wanted.get("volumeMode", "Filesystem")
+        and selector.items() <= (volume["metadata"].get("labels") or {}).items()
+    )
+
+
 def in_one_topology(volumes: Iterable[Object], nodes: Iterable[Object]) -> bool:
     """Whether some node has access to all the volumes."""
     wanted = list(volumes)

@@ -158,7 +158,7 @@ def _suits(volume: Object, claim: Object, node: Object, cluster: Cluster) -> boo
         and not facts.unhealthy(volume)
         and facts.class_name(volume) == facts.class_name(claim)
         and set(claim["spec"]["accessModes"]) <= set(volume["spec"]["accessModes"])
-        and facts.capacity(volume) >= facts.size(claim["spec"]["resources"]["requests"]["storage"])
+        and facts.capacity(volume) >= facts.requested(claim)
         and facts.reachable_from(volume, node)
     )
 

@@ -120,6 +120,22 @@ def a_claim_ref_is_never_taken_over(moment: Moment) -> Iterator[Violation]:
         yield moment.violation("no claimRef is replaced", text, *([author.revision] if author else []))
 
 
+def a_volume_fits_its_claim(moment: Moment) -> Iterator[Violation]:
+    """Checked when a claim gets the volume by uid: a recreated claim of that name may differ from what was known."""
+    change, cluster = moment.change, moment.cluster
+    if change.kind != "PersistentVolume" or change.after is None:
+        return
+    named, reserved = reference(change.after), facts.reserved_for(change.after)
+    taken = named is not None and moment.commits_anew
+    if not taken and (reserved is None or reserved == facts.reserved_for(change.before)):
+        return
+    exact = {each for each in (named if taken else None, reserved) if each is not None and each[1]}
+    for key, its_uid in sorted(exact):
+        claim = cluster.claims.get(key)
+        if claim is not None and uid(claim) == its_uid and not facts.fits(change.after, claim):
+            yield moment.violation("a volume fits its claim", f"given to {key}, which it does not fit")
+
+
 def no_unhealthy_volume_is_taken(moment: Moment) -> Iterator[Violation]:
     """The version that the write was conditional on is unhealthy."""
     change = moment.change
@@ -261,6 +277,7 @@ RULES: Final[tuple[Callable[[Moment], Iterator[Violation]], ...]] = (
     a_second_volume_never_becomes_bound,
     one_volume_never_has_two_claims,
     a_claim_ref_is_never_taken_over,
+    a_volume_fits_its_claim,
     no_unhealthy_volume_is_taken,
     volume_name_is_written_whole_and_in_mode_complete,
     only_those_are_committed_who_may_be,
@@ -305,8 +322,7 @@ _FIELDS: Final[dict[Party, dict[str, tuple[str, ...]]]] = {
 
 def _serves(volume: Object, claim: Object) -> bool:
     """Whether it refers to the claim and can be bound to it: Kubernetes skips others, whatever they refer to."""
-    wanted = facts.size(claim["spec"]["resources"]["requests"]["storage"])
-    fits = facts.class_name(volume) == facts.class_name(claim) and facts.capacity(volume) >= wanted
+    fits = facts.class_name(volume) == facts.class_name(claim) and facts.capacity(volume) >= facts.requested(claim)
     return fits and refers_to(volume, claim)
 
 

@@ -99,6 +99,9 @@ async def plant(rogue: Rogue) -> None:
         await rogue.volume(name, {"status": {"phase": "Bound"}}, "status")  # one claim, one Bound volume
     await rogue.volume("disks-0", reference(second))  # no claimRef is replaced
 
+    other_class = {"reserved_for": f"{NAMESPACE}/twice-0", "reserved_for_uid": first["metadata"]["uid"]}
+    await rogue.volume("hints-1", annotate(**other_class))  # a volume fits its claim
+
     (reserved,) = await claims_of(rogue, "reserved", "hints", gates=(GATE,))
     words = {"reserved_for": f"{NAMESPACE}/reserved-0", "reserved_for_uid": reserved["metadata"]["uid"]}
     for name in ("hints-0", "hints-3"):
@@ -187,6 +190,7 @@ async def rogue(stack: AsyncExitStack, stage: Stage) -> Rogue:
         ("one claim, one Bound volume", "disks-3"),
         ("no claimRef is replaced", "disks-0"),
         ("one claim, one reservation", "hints-3"),
+        ("a volume fits its claim", "hints-1"),
         ("volumeName", "shared-0"),
         ("one volume, one claim", "twice-1"),
         ("a bind is never undone", "disks-6"),

@@ -62,6 +62,22 @@ def taken_over(story: Story) -> None:
     commit(story, "v1")
 
 
+def too_small_committed(story: Story) -> None:
+    story.write(OTHER, "PersistentVolume", "v1", volume(storage="1Mi"))
+    commit(story, "v1", storage="1Mi")
+
+
+def of_another_class_reserved(story: Story) -> None:
+    story.write(OTHER, "PersistentVolume", "v1", volume(of_class="others"))
+    story.write(CONTROLLER, "PersistentVolume", "v1", volume(of_class="others", **reserved()))
+
+
+def with_another_mode_committed(story: Story) -> None:
+    block = volume(claim="c1", **reserved())
+    block["spec"]["volumeMode"] = "Block"
+    story.write(CONTROLLER, "PersistentVolume", "v1", block)
+
+
 def unhealthy_reserved(story: Story) -> None:
     story.write(OTHER, "PersistentVolume", "v1", volume(health="Inaccessible"))
     story.write(CONTROLLER, "PersistentVolume", "v1", volume(health="Inaccessible", **reserved()))
@@ -171,6 +187,9 @@ VIOLATIONS: tuple[tuple[Callable[[Story], None], str], ...] = (
     (two_bound_volumes, "one claim, one Bound volume"),
     (two_claims, "one volume, one claim"),
     (taken_over, "no claimRef is replaced"),
+    (too_small_committed, "a volume fits its claim"),
+    (of_another_class_reserved, "a volume fits its claim"),
+    (with_another_mode_committed, "a volume fits its claim"),
     (unhealthy_reserved, "no unhealthy volume"),
     (unhealthy_committed, "no unhealthy volume"),
     (unhealthy_bound, "no unhealthy volume"),
@@ -260,6 +279,15 @@ def test_a_volume_that_kubernetes_passes_over_is_no_second_one(how: dict[str, st
     story.write(OTHER, "PersistentVolume", "v1", volume(claim="c1", **how))
     story.wait(5)
     commit(story, "v2")
+    assert story.judged().violations == []
+
+
+def test_a_volume_that_fitted_a_claim_of_that_name_violates_nothing() -> None:
+    story = stage("annotate")
+    recreated = claim()
+    recreated["metadata"]["uid"], recreated["spec"]["accessModes"] = "uid-of-another", ["ReadWriteMany"]
+    story.write(OTHER, "PersistentVolumeClaim", "soak/c1", recreated)
+    story.write(CONTROLLER, "PersistentVolume", "v1", volume(**reserved()))
     assert story.judged().violations == []
 
 

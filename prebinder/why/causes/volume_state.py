@@ -167,4 +167,5 @@ def _owner(facts: Facts, volume: Volume) -> str:
 
 
 def _may_be_named(facts: Facts, claim_key: str) -> bool:
-    return facts.everywhere or claim_key in facts.snapshot.claims
+    is_own = bool(facts.namespace) and claim_key.startswith(f"{facts.namespace}/")
+    return facts.everywhere or is_own or claim_key in facts.snapshot.claims

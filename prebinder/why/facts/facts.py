@@ -117,10 +117,11 @@ class Facts:
 
     `snapshot` has the objects that rules use, as every other part of the program sees them; the other mappings have
     what only `why` uses, by the same keys. `skipped` are sources that could not be read and the reason. `everywhere` is
-    whether namespaced kinds were read in all namespaces. `idle_classes` are the class names of static volumes that were
-    read and dropped, because nothing pending uses them. `events_end` is when the last Event of a dump was written,
-    after which it says nothing; None if they are those of now. `used` are the sources that some check has used since
-    `for_one`: the answer about an object depends on no other.
+    whether namespaced kinds were read in all namespaces, `namespace` the one in which they were read otherwise.
+    `idle_classes` are the class names of static volumes that were read and dropped, because nothing pending uses them.
+    `events_end` is when the last Event of a dump was written, after which it says nothing; None if they are those of
+    now. `used` are the sources that some check has used since `for_one`: the answer about an object depends on no
+    other.
     """
 
     now: datetime
@@ -138,6 +139,7 @@ class Facts:
     device_claims: Mapping[str, DeviceClaimRecord] = field(default_factory=dict)
     namespaces: Mapping[str, Pairs] = field(default_factory=dict)
     everywhere: bool = False
+    namespace: str = ""
     idle_classes: frozenset[str] = frozenset()
     events_end: datetime | None = None
     annotations: Annotations = field(default_factory=Annotations)

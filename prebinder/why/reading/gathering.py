@@ -137,9 +137,15 @@ class Gathering:
         return max(written, default=None)
 
     def facts(
-        self, now: datetime, read: Iterable[Source], skipped: dict[Source, str], *, everywhere: bool = False
+        self,
+        now: datetime,
+        read: Iterable[Source],
+        skipped: dict[Source, str],
+        *,
+        everywhere: bool = False,
+        namespace: str = "",
     ) -> Facts:
-        """Return what was added so far."""
+        """Return what was added so far, of all namespaces or of this one."""
         snapshot = self._snapshot_now()
         known = self._records["Namespace"].values()
         namespaces = {record.name: record.labels for record in known if isinstance(record, Namespace)}
@@ -159,6 +165,7 @@ class Gathering:
             device_claims=dict(self._device_claims),
             namespaces=namespaces,
             everywhere=everywhere,
+            namespace=namespace,
             idle_classes=frozenset(self._idle_classes),
             annotations=self._annotations,
         )

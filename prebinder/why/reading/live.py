@@ -74,7 +74,8 @@ class LiveReader:
 
     def facts(self, now: datetime) -> Facts:
         """Return what was read so far."""
-        return self._gathering.facts(now, self._read, self._skipped, everywhere=not self._namespace)
+        namespace = self._namespace
+        return self._gathering.facts(now, self._read, self._skipped, everywhere=not namespace, namespace=namespace)
 
     @property
     def skipped(self) -> frozenset[Source]:

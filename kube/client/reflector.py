@@ -41,6 +41,9 @@ resumed within 2 s, or the reader would never catch up.
 EVENTS_PER_TURN: Final = 25
 """Events applied before other tasks get to run: of three kinds at once some 10 ms."""
 
+TURN_SECONDS: Final = 0.005
+"""Fewer are applied if they take longer than this together: listeners may evaluate each for 10,000 pods."""
+
 logger = logging.getLogger(__name__)
 
 
@@ -200,12 +203,14 @@ class Reflector(Generic[T]):
         async with self._api.watch(
             self._resource, self._version or "", timeout_seconds=timeout, silence=SILENCE_SECONDS
         ) as events:
-            count = 0
+            count, spent = 0, 0.0
             async for event in events:
+                began = self._clock.monotonic()
                 self._apply(event)
-                count += 1
-                if count % EVENTS_PER_TURN == 0:
+                count, spent = count + 1, spent + self._clock.monotonic() - began
+                if count >= EVENTS_PER_TURN or spent >= TURN_SECONDS:
                     await asyncio.sleep(0)
+                    count, spent = 0, 0.0
 
     def _apply(self, event: WatchEvent) -> None:
         self._observer.event_seen(self._resource.label, self._clock.now())

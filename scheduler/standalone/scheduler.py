@@ -32,6 +32,9 @@ from scheduler.standalone.schedule_one import Attempts, CurrentConfiguration, St
 BATCH: Final = 16
 """Pods taken from the queue at once; a pod of higher priority that arrives later waits for so many decisions."""
 
+QUEUED_IN_A_STEP: Final = 250
+"""Pods queued at the start of a term before other tasks get to run: a few milliseconds."""
+
 LOOK_SECONDS: Final = 5.0
 """How often overdue assignments are checked."""
 
@@ -103,8 +106,7 @@ class Scheduler:
         self.room.listeners.append(self._renounced)
         try:
             with one_loss(), self._changes.following(), self.pods.listening(self._pod_changed):
-                for pod in self.pods.items.values():
-                    self._pod_changed(None, pod)
+                await self._queue_all()
                 await self._schedule()
         finally:
             self._running = False
@@ -140,6 +142,15 @@ class Scheduler:
         """A new configuration is in force: it may make unschedulable pods schedulable."""
         self.waiting.wake_all(self.clock.monotonic())
         self._work.set()
+
+    async def _queue_all(self) -> None:
+        """Queue the pods that wait already, in steps; those that change meanwhile are queued by their events."""
+        for number, key in enumerate(self.pods.items, 1):
+            pod = self.pods.items.get(key)
+            if pod is not None:
+                self._pod_changed(None, pod)
+            if number % QUEUED_IN_A_STEP == 0:
+                await asyncio.sleep(0)
 
     def _renounced(self, pod: Pod, node: str) -> None:
         """A node is not nominated for a pod any more: the pod looks for another one, and others may fit there."""

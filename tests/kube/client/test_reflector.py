@@ -130,3 +130,25 @@ async def test_a_flood_of_events_leaves_the_loop_to_others() -> None:
     async with reflecting(clock, one_list, script(clock, [*flood, lambda: clock.sleep(300)]), held):
         await other()
         assert len(set(turns)) >= 10
+
+
+async def test_events_that_take_long_to_apply_leave_the_loop_to_others_one_by_one() -> None:
+    clock = FakeClock()
+
+    class Slow(Held):
+        def upsert(self, item: Thing) -> None:
+            clock.jump(0.01)
+            super().upsert(item)
+
+    held = Slow()
+    flood: list[Step] = [event("MODIFIED", good("a", 6 + n)) for n in range(100)]
+    turns: set[str] = set()
+
+    async def other() -> None:
+        while held.things.get("a") != "105":
+            turns.add(held.things.get("a", ""))
+            await asyncio.sleep(0)
+
+    async with reflecting(clock, one_list, script(clock, [*flood, lambda: clock.sleep(300)]), held):
+        await other()
+        assert len(turns) >= 90

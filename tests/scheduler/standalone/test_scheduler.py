@@ -14,7 +14,7 @@ from scheduler.binding.binding_cycle import AT_ONCE
 from scheduler.framework.config import Configuration
 from scheduler.framework.plugin import PreFilter, ScheduleResult
 from scheduler.standalone.cache import PATIENCE
-from scheduler.standalone.scheduler import LOOK_SECONDS
+from scheduler.standalone.scheduler import LOOK_SECONDS, QUEUED_IN_A_STEP
 from scheduler.state.cluster import ClusterView
 from scheduler.volumes.storage_cache import StepSizes
 from scheduler.volumes.volume_binding import VolumeChoice
@@ -63,6 +63,36 @@ async def test_others_run_while_the_cluster_is_read_for_the_first_decision() -> 
     async with desk.running():
         await other
     assert turns >= 2000 // StepSizes().pods
+
+
+async def test_others_run_while_the_waiting_pods_are_queued() -> None:
+    desk, turns = Desk(NODE), 0
+    desk.add(*(pod(f"p{number}", scheduling_gates=("wait",)) for number in range(4 * QUEUED_IN_A_STEP)))
+
+    async def take_turns() -> None:
+        nonlocal turns
+        while desk.waiting.sizes()["gated"] < 4 * QUEUED_IN_A_STEP:
+            turns += 1
+            await asyncio.sleep(0)
+
+    other = asyncio.create_task(take_turns())
+    async with desk.running():
+        await other
+    assert turns >= 4
+
+
+async def test_a_pod_that_goes_while_the_others_are_queued_is_not_queued() -> None:
+    desk = Desk(NODE)
+    desk.add(*(pod(f"p{number}", scheduling_gates=("wait",)) for number in range(4 * QUEUED_IN_A_STEP)))
+
+    async def delete_all() -> None:
+        for key in list(desk.pods.items):
+            desk.pods.delete(key)
+
+    other = asyncio.create_task(delete_all())
+    async with desk.running():
+        await other
+        assert desk.waiting.sizes()["gated"] == 0
 
 
 async def test_the_more_important_goes_first() -> None:

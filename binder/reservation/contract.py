@@ -40,7 +40,8 @@ class VolumeReservation:
 
     def is_for(self, claim: Claim) -> bool:
         """Whether it names exactly this claim, not an earlier one of the same name, in force or not."""
-        return self.claim == claim.key and self.claim_uid == claim.uid
+        # The key of a claim is put together each time, and uids alone differ nearly always.
+        return self.claim_uid == claim.uid and self.claim == claim.key
 
     def in_force(self, now: datetime) -> bool:
         """Whether it holds the volume for any claim now; otherwise it counts as absent."""

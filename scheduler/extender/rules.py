@@ -114,7 +114,7 @@ def pod_claims(snapshot: Snapshot, keys: Iterable[str], now: datetime, annotatio
 
 def suspect_places(storage: Storage, pod: KnownClaims) -> set[NodeSelector | None]:
     """Return the affinities of the volumes because of which a node could be rejected; usually there are none."""
-    affinities = {affinity for open_claim in pod.open for affinity in storage.suspect.topologies(open_claim.claim)}
+    affinities = storage.suspect.affinities(open_claim.claim for open_claim in pod.open)
     prebound = (open_claim.prebound for open_claim in pod.open if open_claim.prebound is not None)
     return affinities | {volume.node_affinity for volume in prebound if volume.name in storage.problems}
 

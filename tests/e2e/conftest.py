@@ -13,7 +13,7 @@ import pytest_asyncio
 from devcluster.cluster import DevCluster
 from devcluster.control_plane.components import Options
 from tests.e2e.driver import Driver, install_driver
-from tests.e2e.installation import ensure_installed
+from tests.e2e.installation import ensure_installed, is_installed, remove
 from tests.scenarios.environment.admin import Admin
 from tests.scenarios.environment.documents import PREFIX
 from tests.scenarios.environment.world import World, lived_in
@@ -58,5 +58,18 @@ async def driver(real: DevCluster) -> Driver:
 @pytest_asyncio.fixture
 async def world(real: DevCluster, admin: Admin, installed: None) -> AsyncIterator[World]:
     """The story's own namespace, classes and volumes. At the end the invariants must hold among them."""
+    async with lived_in(World(real, admin, PREFIX)) as world:
+        yield world
+
+
+@pytest_asyncio.fixture
+async def emptied(real: DevCluster, driver: Driver) -> None:
+    """Nothing of the product is installed."""
+    if await is_installed(real):
+        await remove(real)
+
+
+@pytest_asyncio.fixture
+async def bare_world(real: DevCluster, admin: Admin, emptied: None) -> AsyncIterator[World]:
     async with lived_in(World(real, admin, PREFIX)) as world:
         yield world

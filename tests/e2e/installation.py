@@ -26,6 +26,8 @@ CONFIGURATION: Final = {
     "logging": {"format": "json"},
 }
 CONTROLLER: Final = "app.kubernetes.io/part-of=pvc-prebinder,app.kubernetes.io/component=controller"
+COME_AND_GO: Final = {"events", "events.events.k8s.io", "leases.coordination.k8s.io"}
+"""Recorded by the cluster about itself, at any time."""
 COMPONENTS: Final = ("complete", "scheduling-gate", "gate-policy")
 _numbers: Final = count(1)
 
@@ -115,3 +117,12 @@ async def leader(admin: Admin) -> str:
     assert lease is not None
     name: str = lease["spec"]["holderIdentity"].rpartition("_")[0]
     return name
+
+
+async def everything(cluster: DevCluster) -> set[str]:
+    """Return kind, namespace and name of every object in the cluster, but for those of stories."""
+    resources = (await cluster.run_kubectl("api-resources", "--verbs=list", "--output", "name")).split()
+    kinds = ",".join(each for each in resources if each not in COME_AND_GO)
+    columns = "custom-columns=KIND:.kind,NAMESPACE:.metadata.namespace,NAME:.metadata.name"
+    shown = await cluster.run_kubectl("get", kinds, "--all-namespaces", "--no-headers", "--output", columns)
+    return {" ".join(line.split()) for line in shown.splitlines() if "story-" not in line}

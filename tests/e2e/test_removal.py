@@ -1,15 +1,19 @@
-"""Leaving: after the documented order nothing of the product is left in the cluster, and what is bound stays bound."""
+"""Leaving: after the documented order nothing of the product is left in the cluster, and what is bound stays bound.
+
+Of a trial nothing is left when its manifests are deleted.
+"""
 
 import json
 from functools import partial
 
 from devcluster.cluster import DevCluster
 from tests.e2e.driver import Driver
-from tests.e2e.installation import SECONDS, remove
+from tests.e2e.installation import SECONDS, everything, remove, rolled_out
 from tests.scenarios.environment.admin import Document
 from tests.scenarios.environment.documents import PREFIX, claim_spec
 from tests.scenarios.environment.waiting import eventually
 from tests.scenarios.environment.world import World
+from tests.scenarios.processes.controller import MANIFESTS, SYSTEM
 
 KINDS = (
     "clusterroles,clusterrolebindings,mutatingadmissionpolicies,mutatingadmissionpolicybindings,"
@@ -40,6 +44,26 @@ async def test_removal_leaves_nothing_but_what_is_bound(world: World, real: DevC
     assert (await world.own_volumes())[lost]["spec"].get("claimRef") is None
     left = await real.run_kubectl("get", KINDS, "--selector", "app.kubernetes.io/part-of=pvc-prebinder", "-o", "name")
     assert left == ""
+
+
+async def test_a_trial_writes_nothing_and_leaves_nothing(bare_world: World, real: DevCluster, driver: Driver) -> None:
+    """With the rights of the overlay, which are to read."""
+    world, trial = bare_world, str(MANIFESTS / "overlays" / "try")
+    disks = await world.storage_class("complete")
+    (name,) = await world.volumes(disks, driver.volume(world, "v", disks))
+    await world.pod("app", {"data": claim_spec(disks)}, gated=True)
+    before, untouched = await everything(real), await traces(world)
+
+    await real.run_kubectl("apply", "-k", trial)
+    await rolled_out(real, "deployment/pvc-prebinder")
+    log = partial(real.run_kubectl, "-n", SYSTEM, "logs", "deployment/pvc-prebinder")
+    await eventually(log, lambda text: f"Would write pv={name}" in text, "it logs what it would write", SECONDS)
+    assert "Forbidden" not in await log()
+    assert await traces(world) == untouched
+
+    await real.run_kubectl("delete", "-k", trial, f"--timeout={SECONDS:.0f}s")
+    await eventually(partial(everything, real), lambda now: now <= before, "nothing more is left", SECONDS)
+    assert await traces(world) == untouched
 
 
 async def traces(world: World) -> set[str]:

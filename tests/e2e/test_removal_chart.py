@@ -2,44 +2,27 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
 import yaml
 
 from devcluster.build.image import NAME
 from devcluster.cluster import DevCluster
 from tests.e2e.driver import Driver
-from tests.e2e.installation import SECONDS, controller_pods, is_installed, leader, remove, undo_writes
+from tests.e2e.installation import SECONDS, controller_pods, everything, leader, undo_writes
 from tests.manifests.tools import HELM, binary
 from tests.scenarios.environment.admin import Admin
-from tests.scenarios.environment.documents import PREFIX, claim_spec
+from tests.scenarios.environment.documents import claim_spec
 from tests.scenarios.environment.waiting import eventually
-from tests.scenarios.environment.world import World, lived_in
+from tests.scenarios.environment.world import World
 from tests.scenarios.processes.controller import MANIFESTS, SYSTEM
 
 RELEASE = "pvc-prebinder"
 SWITCHES = ("complete", "schedulingGate", "gatePolicy", "accountLimits")
 ENFORCE = "pod-security.kubernetes.io/enforce=restricted"
 NEXT_TAG = "0.1.1"
-# Recorded by the cluster about itself, at any time.
-COME_AND_GO = {"events", "events.events.k8s.io", "leases.coordination.k8s.io"}
-
-
-@pytest_asyncio.fixture
-async def emptied(real: DevCluster, driver: Driver) -> None:
-    """Nothing of the product is installed."""
-    if await is_installed(real):
-        await remove(real)
-
-
-@pytest_asyncio.fixture
-async def bare_world(real: DevCluster, admin: Admin, emptied: None) -> AsyncIterator[World]:
-    async with lived_in(World(real, admin, PREFIX)) as world:
-        yield world
 
 
 @pytest.mark.parametrize("helm", HELM)
@@ -95,12 +78,3 @@ async def configuration(cluster: DevCluster) -> dict[str, object]:
     shown = await cluster.run_kubectl("-n", SYSTEM, "get", "configmap", "pvc-prebinder-config", "--output", "json")
     content: dict[str, object] = yaml.safe_load(json.loads(shown)["data"]["config.yaml"])
     return content
-
-
-async def everything(cluster: DevCluster) -> set[str]:
-    """Return kind, namespace and name of every object in the cluster, but for those of stories."""
-    resources = (await cluster.run_kubectl("api-resources", "--verbs=list", "--output", "name")).split()
-    kinds = ",".join(each for each in resources if each not in COME_AND_GO)
-    columns = "custom-columns=KIND:.kind,NAMESPACE:.metadata.namespace,NAME:.metadata.name"
-    shown = await cluster.run_kubectl("get", kinds, "--all-namespaces", "--no-headers", "--output", columns)
-    return {" ".join(line.split()) for line in shown.splitlines() if "story-" not in line}

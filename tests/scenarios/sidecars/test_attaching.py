@@ -18,7 +18,7 @@ ATTACHER = "csi-attacher"
 
 
 async def test_a_volume_that_the_driver_does_not_know(own_world: World, asker: Asker) -> None:
-    """The volume has the handle 4, and the driver's storage has three; it is restored with more."""
+    """The volume has the handle 4, and the driver's storage has three; it is restored with more, and deleted."""
     world = own_world
     async with mock(world) as driver:
         node = await attaching_node(world, driver, "one")
@@ -37,6 +37,11 @@ async def test_a_volume_that_the_driver_does_not_know(own_world: World, asker: A
             await asker.names("pod/app", "Scheduled", exit_code=0)
             await world.admin.delete("Pod", "app", world.namespace)
             await eventually(lambda: attachments(world), lambda there: not there, "it is detached")
+            await world.admin.delete("PersistentVolume", world.name("disk"))
+            await world.admin.create(not_started(world, node, "late"))
+            item = await asker.names("pod/late", "VolumeTerminating")
+            assert "is marked for deletion" in item["evidence"][-1]["found"]
+            await typed(world, item["next"][0])
 
 
 async def test_no_attacher(own_world: World, capsys: pytest.CaptureFixture[str]) -> None:

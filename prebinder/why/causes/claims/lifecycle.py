@@ -95,6 +95,8 @@ def resize(facts: Facts, claim: Claim) -> Finding | None:
         note = f"it is tried again automatically; or lower the request, above {quantity_text(details.capacity)}"
         if failed is None:  # resize in expand_and_recover.go goes on with the size that it began with.
             note = "it is tried again automatically; a lower request is ignored until the driver gives a final answer"
+        elif failed.type == "NodeResizeError":
+            note = "the volume has grown, and its file system not: the Events of a pod that uses it tell why"
         return Finding(
             Reason.RESIZE_FAILED,
             f"The volume cannot grow {sizes}: {failed.type if failed is not None else 'its resizer reports an error'}.",

@@ -23,6 +23,7 @@ from prebinder.why.causes.objects import (
     volume_link,
 )
 from prebinder.why.causes.reported import quoted
+from prebinder.why.causes.volume_state import volume_terminating as terminating
 from prebinder.why.causes.volume_state import volume_unhealthy as unhealthy
 from prebinder.why.facts.details import EventRecord
 from prebinder.why.facts.facts import Facts, Source
@@ -200,6 +201,8 @@ def attach_failed(facts: Facts, pod: Pod) -> Finding | None:
             here = (attachment.volume_name, attachment.node_name) == (volume.name, pod.node_name)
             if not here or attachment.attached or details is None or not details.attach_error:
                 continue
+            if volume.deleting:
+                return _being_deleted(facts, pod, claim, volume, details.attach_error)
             return Finding(
                 Reason.ATTACH_FAILED,
                 f"{attachment.attacher} cannot attach volume {volume.name} to node {pod.node_name}.",
@@ -214,6 +217,17 @@ def attach_failed(facts: Facts, pod: Pod) -> Finding | None:
                 (Step(f"kubectl describe volumeattachment {attachment.name}", "see the driver's logs"),),
             )
     return None
+
+
+def _being_deleted(facts: Facts, pod: Pod, claim: Claim, volume: Volume, error: str) -> Finding | None:
+    """The volume is being deleted, and is not attached any more (csiAttach in csi_handler.go of external-attacher)."""
+    finding = terminating(facts, volume)
+    if finding is None:
+        return None
+    quote = Evidence("volumeattachment status.attachError", "", f'"{" ".join(error.split())}"')
+    links = (pod_link(pod, f"on node {pod.node_name}"), claim_link(claim), *finding.links)
+    message = f"Volume {volume.name} of the pod is being deleted, and is not attached any more."
+    return replace(finding, message=message, links=links, evidence=(*finding.evidence, quote))
 
 
 def attacher_silent(facts: Facts, pod: Pod) -> Finding | None:

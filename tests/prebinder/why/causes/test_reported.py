@@ -150,7 +150,11 @@ def test_a_volume_that_is_to_grow_without_a_resizer(renewed: timedelta | None, s
 
 @pytest.mark.parametrize(
     ("condition", "advice"),
-    [("ControllerResizeError", "or lower the request, above 5Gi"), ("Resizing", "a lower request is ignored")],
+    [
+        ("ControllerResizeError", "or lower the request, above 5Gi"),
+        ("NodeResizeError", "the volume has grown, and its file system not"),
+        ("Resizing", "a lower request is ignored"),
+    ],
 )
 def test_a_lower_request_helps_only_after_a_final_error(condition: str, advice: str) -> None:
     item = why("pvc/data", resizing(condition), volume(claim="data", size="5Gi"), storage_class(), NOT_RESIZED)

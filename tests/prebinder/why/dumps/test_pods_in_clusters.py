@@ -42,6 +42,7 @@ from tests.prebinder.why.dumps.dump import (
     tainted,
 )
 
+MARKED = 'PersistentVolume "pv-1" is marked for deletion'
 REQUESTED = {**attachment("a1"), "status": {"attached": False}}
 """The volume is to be attached, and is not."""
 
@@ -193,6 +194,16 @@ DUMPS = {
         "AttachFailed",
         [*ON_A1, REQUESTED, OF_NOTHING],
         "no such Lease",
+    ),
+    "its volume is being deleted, so that it is not attached": Dump(
+        "VolumeTerminating",
+        [
+            *ON_A1[:2],
+            volume(claim="data", metadata={"deletionTimestamp": at(HOUR)}),
+            *ON_A1[3:],
+            {**REQUESTED, "status": {"attached": False, "attachError": {"message": MARKED}}},
+        ],
+        "is marked for deletion",
     ),
     "its volume was requested to be attached a moment ago": Dump(
         "Scheduled",

@@ -29,12 +29,16 @@ def with_added_node(view: ClusterView, name: str, like: NodeInfo) -> ClusterView
 
 
 def node_kinds(nodes: Iterable[NodeInfo]) -> list[NodeInfo]:
-    """Return one node of each kind, by name: nodes with the same zone, labels, taints and sizes are of one kind."""
+    """Return one node of each kind, by name.
+
+    Nodes with the same zone, labels, taints, sizes and attach limits, and access to the same storage, are of one kind.
+    """
     kinds: dict[object, NodeInfo] = {}
     for state in sorted(nodes, key=lambda state: state.name):
         node = state.node
         labels = tuple(pair for pair in node.labels if state.name not in pair)
-        kinds.setdefault((labels, node.taints, node.allocatable), state)
+        attaching = (frozenset(state.attach.limits.items()), state.attach.missing, state.cut_off)
+        kinds.setdefault((labels, node.taints, node.allocatable, attaching), state)
     return list(kinds.values())
 
 

@@ -23,6 +23,7 @@ from kube.objects.model import (
 )
 from kube.objects.reports import StorageCondition, StorageReports
 from kube.rules.topology import ZONE_LABEL
+from kube.store.csi_migration import driver_of_provisioner
 
 FAILED: Final = "Failed"
 """Phase of a volume that no claim gets any more."""
@@ -64,7 +65,7 @@ def made_volume(claim: Claim, provisioner: str, zone: str) -> Volume:
         node_affinity=NodeSelector((NodeSelectorTerm((place,)),)) if zone else None,
         reclaim_policy="Delete",
         source="csi",
-        driver=provisioner,
+        driver=driver_of_provisioner(provisioner),
         handle=f"pvc-{claim.uid}",
     )
 

@@ -1,9 +1,13 @@
 """How many nodes more: enough for all that a node can help, of the kind that helps most, and no more."""
 
+import pytest
+
 from binder.matching.index import VolumeIndex
 from binder.matching.rejection import Reason
 from binder.model.view import View
+from csi.health.sources import STORAGE_UNREACHABLE
 from kube.objects.model import Pod, Record
+from kube.objects.reports import StorageCondition
 from kube.store.store import snapshot_of
 from scheduler.plugins.registry import default_profile
 from scheduler.simulator.nodes_needed import NodesNeeded, nodes_needed
@@ -71,6 +75,39 @@ def test_a_new_node_has_the_limits_of_its_drivers_and_no_cordon() -> None:
     result, cluster = fill([*records, *claims], pods)
     assert result.added == {"node-1": 2}
     assert dict(cluster.state.view.nodes[1].labels)[made.HOSTNAME] == "node-1-more-1"
+
+
+def test_a_volume_made_for_an_in_tree_class_counts_towards_the_limit_of_its_csi_driver() -> None:
+    records: list[Record] = [
+        made.node(),
+        made.csi_node("node-1", limits={"ebs.csi.aws.com": 1}),
+        made.storage_class("gp2", provisioner="kubernetes.io/aws-ebs"),
+    ]
+    claims = [made.claim(f"c{number}", storage_class="gp2") for number in range(3)]
+    pods = [made.pod(f"p{number}", claims=[f"c{number}"]) for number in range(3)]
+    assert fill([*records, *claims], pods)[0].added == {"node-1": 2}
+
+
+@pytest.mark.parametrize(
+    "poor",
+    [
+        pytest.param(
+            made.csi_node("node-1", reports=[StorageCondition("disk.csi.example", STORAGE_UNREACHABLE)]), id="cut-off"
+        ),
+        pytest.param(made.csi_node("node-1", limits={"disk.csi.example": 0}), id="limit"),
+    ],
+)
+def test_a_node_that_can_attach_nothing_is_not_the_one_to_copy(poor: Record) -> None:
+    records: list[Record] = [
+        made.node("node-1"),
+        made.node("node-2"),
+        poor,
+        made.csi_node("node-2"),
+        made.storage_class("made", provisioner="disk.csi.example"),
+        made.claim("data", storage_class="made"),
+        *(made.pod(f"full-{number}", node=f"node-{number}", requests={"cpu": "8"}) for number in (1, 2)),
+    ]
+    assert fill(records, waiting(1, claims=["data"]))[0].added == {"node-2": 1}
 
 
 def test_without_pods_none_is_needed() -> None:

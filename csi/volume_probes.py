@@ -62,6 +62,8 @@ class VolumeProbes:
     def __init__(self, probe: DriverProbe, records: HealthRecords, pace: Pace, clock: Clock) -> None:
         self.driver, self._probe, self._records, self._clock = probe.driver, probe, records, clock
         self._turns = TokenBucket(clock, pace.rate, pace.at_once)
+        self._last_list: Listed = {}
+        self._taken: set[str] = set()
 
     def known_at(self, handle: str) -> datetime:
         """Return when the volume's present health was learned.
@@ -81,22 +83,32 @@ class VolumeProbes:
     async def take_in(self, handles: Sequence[str], negotiation: Negotiation, listed: Listed, this: Round) -> bool:
         """Use the list where it suffices, and probe the other volumes individually. Return whether the driver responded
         to the end.
+
+        A list that another round has used already for a volume is not counted for it a second time.
         """
-        doubtful: dict[str, Observation] = {}
-        due: dict[str, Observation] = {}
+        if listed is not self._last_list:
+            self._last_list, self._taken = listed, set()
+        taken = self._taken
+        entries: dict[str, Observation] = {}
+        doubtful: list[str] = []
+        due: dict[str, None] = {}
         for number, handle in enumerate(handles):
-            verdict = listed.get(handle)
-            observation = verdict or Absence(self._implied(negotiation))
-            record = self._records.state(self.driver, handle)
+            verdict, record = listed.get(handle), self._records.state(self.driver, handle)
+            if handle not in taken:
+                implied = verdict or self._implied(negotiation)
+                entries[handle] = verdict or Absence(implied)
+                # What is known already may be said twice.
+                if record is None or record.state is not implied.state:
+                    taken.add(handle)
             if negotiation.getting and needs_get(negotiation.listing, record, verdict):
-                doubtful[handle] = observation
+                doubtful.append(handle)
             elif verdict is None and _is_due(handle, negotiation, this.number):
-                due[handle] = observation
+                due[handle] = None
             else:
-                self._took(handle, observation, this)
+                self._took(handle, entries.pop(handle, None), this)
             if number % BREATH == 0:
                 await self._clock.sleep(0)
-        return await self.each([*doubtful, *due], this, doubtful | due, believed=due)
+        return await self.each([*doubtful, *due], this, entries, believed=due)
 
     async def each(
         self,
@@ -169,8 +181,9 @@ class VolumeProbes:
         if listed is not None and failed:
             self._records.observe(self.driver, handle, listed)
 
-    def _took(self, handle: str, observation: Observation, this: Round) -> None:
-        self._records.observe(self.driver, handle, observation)
+    def _took(self, handle: str, observation: Observation | None, this: Round) -> None:
+        if observation is not None:
+            self._records.observe(self.driver, handle, observation)
         this.done()
 
     def _hung(self, handle: str) -> bool:

@@ -7,9 +7,16 @@ import grpc
 import pytest
 from google.protobuf.message import Message
 
+from csi.client.channel import Limits
+from csi.client.endpoint import Endpoint
 from csi.client.pages import PAGE_SIZE
+from csi.health.health import Debounce
+from csi.probe import DriverProbe
 from csi.proto import csi_v1_pb2 as csi
-from csi.volume_probes import SWEEPS_PER_GET
+from csi.records import HealthRecords
+from csi.volume_probes import SWEEPS_PER_GET, Round, VolumeProbes
+from kube.clock import SystemClock
+from tests.csi.observers import Recorder
 from tests.csi.scripted_driver import (
     NAME,
     Refused,
@@ -24,7 +31,7 @@ from tests.csi.scripted_driver import (
     volumes_answer,
     without_problem,
 )
-from tests.csi.stage import Stage
+from tests.csi.stage import FAST, Stage
 
 UNHEALTHY_LIST = (Rpc.GET_VOLUME_HEALTH, Rpc.LIST_VOLUME_HEALTH)
 FULL_LIST = (Rpc.VOLUME_CONDITION, Rpc.LIST_VOLUMES, Rpc.GET_VOLUME)
@@ -247,3 +254,25 @@ async def test_a_volume_in_its_turn_is_probed_once_and_a_failure_says_nothing(st
         await stage.sweep.run()
         assert stage.states() == ["Healthy"] * 3
     assert stage.calls()[GET_HEALTH] == 3
+
+
+@pytest.mark.parametrize("getting", [False, True], ids=["without gets", "gets fail"])
+async def test_a_list_that_two_rounds_share_counts_once(tmp_path: Path, getting: bool) -> None:
+    """A sweep and a round about volumes in use may wait for the same list; what it omits is confirmed by another."""
+    async with ScriptedDriver(tmp_path / "s.sock", rpcs=FULL_LIST if getting else ONLY_LIST) as driver:
+        driver.script["ControllerGetVolume"] = gives(Refused(grpc.StatusCode.INTERNAL))
+        clock, records = SystemClock(), HealthRecords(Debounce())
+        probe = DriverProbe(Endpoint(NAME, str(driver.socket)), Limits(), clock, Recorder())
+        probes, negotiation = VolumeProbes(probe, records, FAST, clock), await probe.session.negotiated()
+        driver.script[LISTED] = gives(volumes_answer("a"))
+        first, second = [await probe.listed() for _ in range(2)]
+        for _ in range(2):
+            await probes.take_in(["a", "b"], negotiation, first, Round(2))
+        record = records.state(NAME, "b")
+        assert record is not None
+        assert not record.unhealthy
+        await probes.take_in(["a", "b"], negotiation, second, Round(2))
+        record = records.state(NAME, "b")
+        assert record is not None
+        assert record.unhealthy
+        await probe.close()

@@ -116,9 +116,10 @@ async def scheduling(hostile: Hostile) -> Outcome:
     times, aside = list[float](), 0
     watching = asyncio.create_task(pauses.watch())
     await asyncio.sleep(0)
+    await live.current(clock)
     for number, arrived in enumerate(arriving):
-        view = await live.current(clock)
-        began, short = perf_counter(), is_short(arrived, view)
+        began, view = perf_counter(), await live.current(clock)
+        short = is_short(arrived, view)
         work = partial(_decide, arrived, view, room, decider, profiles[number % len(profiles)], room.moment(arrived))
         decision = work() if short else await asyncio.to_thread(work)
         if isinstance(decision, ScheduleResult):

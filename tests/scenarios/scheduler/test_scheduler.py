@@ -67,7 +67,7 @@ async def test_volumes_are_made_for_the_node_that_was_chosen(own_world: World, s
 async def test_a_new_node_helps(own_world: World, scheduler: InProcessScheduler) -> None:
     await own_world.admin.create(pod(own_world, "picky", nodeSelector={"story": own_world.namespace}))
     await refused(own_world, "picky", "node(s) didn't match Pod's node affinity/selector")
-    (event,) = await eventually(lambda: events(own_world, "FailedScheduling", "picky"), bool, "an Event")
+    (event, *_) = await eventually(lambda: events(own_world, "FailedScheduling", "picky"), bool, "an Event")
     assert (event["type"], event["action"]) == ("Warning", "Scheduling")
     assert event["note"].startswith("0/")
     node = own_world.name("late")

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 from binder.matching.rejection import Reason
 from kube.objects.model import BIND_COMPLETED
@@ -197,3 +197,8 @@ def assert_problem(item: Item, code: Reason) -> None:
     """The item is a problem of this kind, and names a next step."""
     assert (item.code, item.problem) == (code, True), item
     assert item.next
+
+
+DYNAMIC: Final = storage_class(provisioner=DRIVER, mode="Immediate")
+INSTALLED: Final = (driver(), csi_node("n1", DRIVER))
+"""The driver, and a node on which it runs."""

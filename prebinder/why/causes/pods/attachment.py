@@ -25,7 +25,7 @@ from prebinder.why.causes.objects import (
 from prebinder.why.causes.reported import quoted
 from prebinder.why.causes.volume_state import volume_terminating as terminating
 from prebinder.why.causes.volume_state import volume_unhealthy as unhealthy
-from prebinder.why.facts.details import EventRecord
+from prebinder.why.facts.details import AttachmentDetails, EventRecord
 from prebinder.why.facts.facts import Facts, Source
 from prebinder.why.report.report import Evidence, Link
 
@@ -192,30 +192,24 @@ def volume_unhealthy(facts: Facts, pod: Pod) -> Finding | None:
 
 def attach_failed(facts: Facts, pod: Pod) -> Finding | None:
     """The driver cannot attach a volume to the pod's node: status.attachError of the VolumeAttachment."""
-    if _are_mounted(facts, pod):
-        return None
-    snapshot = facts.need(Source.CLAIMS, Source.VOLUMES, Source.ATTACHMENTS)
-    for claim, volume in _volumes_of(pod, snapshot):
-        for attachment in snapshot.attachments.values():
-            details = facts.attachments.get(attachment.name)
-            here = (attachment.volume_name, attachment.node_name) == (volume.name, pod.node_name)
-            if not here or attachment.attached or details is None or not details.attach_error:
-                continue
-            if volume.deleting:
-                return _being_deleted(facts, pod, claim, volume, details.attach_error)
-            return Finding(
-                Reason.ATTACH_FAILED,
-                f"{attachment.attacher} cannot attach volume {volume.name} to node {pod.node_name}.",
-                (pod_link(pod, f"on node {pod.node_name}"), claim_link(claim), volume_link(volume)),
-                (
-                    Evidence(
-                        f"volumeattachment/{attachment.name} status.attachError (of {attachment.attacher})",
-                        "",
-                        f'"{" ".join(details.attach_error.split())}"',
-                    ),
+    for claim, volume, attachment, details in _not_attached(facts, pod):
+        if not details.attach_error:
+            continue
+        if volume.deleting:
+            return _being_deleted(facts, pod, claim, volume, details.attach_error)
+        return Finding(
+            Reason.ATTACH_FAILED,
+            f"{attachment.attacher} cannot attach volume {volume.name} to node {pod.node_name}.",
+            (pod_link(pod, f"on node {pod.node_name}"), claim_link(claim), volume_link(volume)),
+            (
+                Evidence(
+                    f"volumeattachment/{attachment.name} status.attachError (of {attachment.attacher})",
+                    "",
+                    f'"{" ".join(details.attach_error.split())}"',
                 ),
-                (Step(f"kubectl describe volumeattachment {attachment.name}", "see the driver's logs"),),
-            )
+            ),
+            (Step(f"kubectl describe volumeattachment {attachment.name}", "see the driver's logs"),),
+        )
     return None
 
 
@@ -235,35 +229,42 @@ def attacher_silent(facts: Facts, pod: Pod) -> Finding | None:
 
     external-attacher reports an error after 15 seconds (its --timeout) and holds a Lease (main.go there).
     """
+    for claim, volume, attachment, details in _not_attached(facts, pod):
+        if details.created is None or details.deleted:
+            continue
+        age = facts.now - details.created
+        if age < _PATIENCE:
+            continue
+        return Finding(
+            Reason.ATTACH_FAILED,
+            f"{attachment.attacher} has not attached volume {volume.name} to node {pod.node_name} for "
+            f"{age_text(age)}, and reports no error: its attacher does not respond.",
+            (pod_link(pod, f"on node {pod.node_name}"), claim_link(claim), volume_link(volume)),
+            (
+                Evidence(f"volumeattachment/{attachment.name} status", "attached, or an error", "neither"),
+                *lapsed_lease(facts, f"external-attacher-leader-{lease_name(attachment.attacher)}"),
+            ),
+            (
+                Step(
+                    f"kubectl describe volumeattachment {attachment.name}",
+                    f"does external-attacher run in the controller of {attachment.attacher}?",
+                ),
+            ),
+        )
+    return None
+
+
+def _not_attached(facts: Facts, pod: Pod) -> Iterator[tuple[Claim, Volume, VolumeAttachment, AttachmentDetails]]:
+    """Yield the pod's volumes that are to be attached to its node and are not yet; none if all are mounted."""
     if _are_mounted(facts, pod):
-        return None
+        return
     snapshot = facts.need(Source.CLAIMS, Source.VOLUMES, Source.ATTACHMENTS)
     for claim, volume in _volumes_of(pod, snapshot):
         for attachment in snapshot.attachments.values():
             details = facts.attachments.get(attachment.name)
             here = (attachment.volume_name, attachment.node_name) == (volume.name, pod.node_name)
-            if not here or attachment.attached or details is None or details.created is None or details.deleted:
-                continue
-            age = facts.now - details.created
-            if age < _PATIENCE:
-                continue
-            return Finding(
-                Reason.ATTACH_FAILED,
-                f"{attachment.attacher} has not attached volume {volume.name} to node {pod.node_name} for "
-                f"{age_text(age)}, and reports no error: its attacher does not respond.",
-                (pod_link(pod, f"on node {pod.node_name}"), claim_link(claim), volume_link(volume)),
-                (
-                    Evidence(f"volumeattachment/{attachment.name} status", "attached, or an error", "neither"),
-                    *lapsed_lease(facts, f"external-attacher-leader-{lease_name(attachment.attacher)}"),
-                ),
-                (
-                    Step(
-                        f"kubectl describe volumeattachment {attachment.name}",
-                        f"does external-attacher run in the controller of {attachment.attacher}?",
-                    ),
-                ),
-            )
-    return None
+            if here and not attachment.attached and details is not None:
+                yield claim, volume, attachment, details
 
 
 def reported_by_kubelet(facts: Facts, pod: Pod) -> Finding | None:

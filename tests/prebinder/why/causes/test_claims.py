@@ -11,6 +11,8 @@ from prebinder.why.facts.facts import Source
 from tests.builders import ZONE
 from tests.prebinder.why.documents import (
     DRIVER,
+    DYNAMIC,
+    INSTALLED,
     Document,
     assert_problem,
     at,
@@ -29,7 +31,6 @@ from tests.prebinder.why.documents import (
 )
 
 IMMEDIATE = storage_class(mode="Immediate")
-DYNAMIC = storage_class(provisioner=DRIVER, mode="Immediate")
 SELECTOR = {"selector": {"matchLabels": {"tier": "gold"}}}
 
 
@@ -41,7 +42,6 @@ def requesting(name: str, **how: Any) -> Document:
 PREFIX = "scheduler.cloud.example/"
 NOTHING, HOUR = timedelta(), timedelta(hours=1)
 NEW = {"creationTimestamp": at(NOTHING)}
-INSTALLED = [driver(), csi_node("n1", DRIVER)]
 SELECTED = {"annotations": {SELECTED_NODE: "gone"}}
 FROM_SNAPSHOT = {"apiGroup": "snapshot.storage.k8s.io", "kind": "VolumeSnapshot", "name": "before"}
 IN_ZONE_C = [{"matchLabelExpressions": [{"key": ZONE, "values": ["c"]}]}]

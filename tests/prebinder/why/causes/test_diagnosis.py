@@ -7,9 +7,9 @@ from kube.objects.model import SELECTED_NODE
 from prebinder.why.facts.facts import Source
 from tests.prebinder.why.documents import (
     DRIVER,
+    DYNAMIC,
+    INSTALLED,
     claim,
-    csi_node,
-    driver,
     event,
     lease,
     node,
@@ -19,8 +19,6 @@ from tests.prebinder.why.documents import (
     why,
 )
 
-DYNAMIC = storage_class(provisioner=DRIVER, mode="Immediate")
-INSTALLED = [driver(), csi_node("n1", DRIVER)]
 NOTHING = timedelta()
 
 

@@ -18,15 +18,14 @@ from tests.prebinder.dump_file import write_dump
 from tests.prebinder.why.documents import (
     BOUND,
     DRIVER,
+    INSTALLED,
     NOW,
     SCHEDULED,
     Document,
     assert_problem,
     at,
     claim,
-    csi_node,
     default_class,
-    driver,
     event,
     facts_of,
     lease,
@@ -40,7 +39,6 @@ from tests.prebinder.why.documents import (
 
 LATER = storage_class(provisioner=DRIVER)
 NOW_MADE = storage_class(provisioner=DRIVER, mode="Immediate")
-INSTALLED = [driver(), csi_node("n1", DRIVER)]
 ENDING = {"deletionTimestamp": at(timedelta(seconds=10))}
 EPHEMERAL: Document = {"volumes": [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}]}
 ALONE = {"accessModes": ["ReadWriteOncePod"]}

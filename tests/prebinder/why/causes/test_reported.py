@@ -7,10 +7,11 @@ import pytest
 from binder.matching.rejection import Reason
 from tests.prebinder.why.documents import (
     DRIVER,
+    DYNAMIC,
+    INSTALLED,
     Document,
     assert_problem,
     claim,
-    csi_node,
     driver,
     event,
     lease,
@@ -19,8 +20,6 @@ from tests.prebinder.why.documents import (
     why,
 )
 
-DYNAMIC = storage_class(provisioner=DRIVER, mode="Immediate")
-INSTALLED = [driver(), csi_node("n1", DRIVER)]
 NOTHING, HOUR = timedelta(), timedelta(hours=1)
 
 

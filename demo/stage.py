@@ -14,7 +14,6 @@ from typing import Final, TextIO
 from demo import scene as demo_scene
 from demo.placement import SCHEDULER
 from devcluster.cluster import DevCluster
-from devcluster.control_plane.api import answers_ok
 from devcluster.control_plane.components import Options
 from devcluster.control_plane.nodes import NodeSpec
 from devcluster.driver.health import VolumeFault
@@ -23,6 +22,7 @@ from devcluster.errors import ClusterError
 from devcluster.keeper import detach
 from devcluster.processes.component import Component
 from devcluster.processes.ports import LOOPBACK, free_ports
+from devcluster.processes.probes import answers_ok
 from kube.rules.quantity import NANO, parse_quantity
 from kube.rules.topology import ZONE_LABEL
 

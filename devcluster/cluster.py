@@ -13,11 +13,12 @@ from typing import Any, Self
 
 from devcluster.build.binaries import ensure
 from devcluster.build.modules import KWOK, MOCK_DRIVER, NODE, SIDECARS, Module, control_plane
-from devcluster.control_plane import components, kubeconfig
-from devcluster.control_plane.api import Api, answers_ok
+from devcluster.control_plane import components
+from devcluster.control_plane.api import Api
 from devcluster.control_plane.assembly import administrator_trust, assemble, prepare
 from devcluster.control_plane.components import Layout, Options
 from devcluster.control_plane.nodes import NodeSpec, is_schedulable
+from devcluster.credentials import kubeconfig
 from devcluster.driver.generation import Generation
 from devcluster.driver.process import Driver, directory_driver, mock_driver
 from devcluster.driver.sidecars import sidecar
@@ -26,6 +27,7 @@ from devcluster.node import prerequisites
 from devcluster.node.real_node import RealNode, relay_outside
 from devcluster.processes.component import Component, Probe
 from devcluster.processes.ports import LOOPBACK, free_ports
+from devcluster.processes.probes import answers_ok
 from devcluster.processes.state import State, new_directory
 
 _ATTEMPTS = 4

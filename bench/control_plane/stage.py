@@ -16,12 +16,12 @@ import yaml
 from bench.control_plane.audit import write_policy
 from bench.control_plane.documents import NAMESPACE, Document, ready_node, storage_class
 from devcluster.cluster import DevCluster
-from devcluster.control_plane.api import answers_ok
 from devcluster.control_plane.components import Options
 from devcluster.control_plane.lifted_limits import LIFTED_CONFIGURATION, LIFTED_FLAGS
 from devcluster.control_plane.nodes import DEFAULT_ZONES, NodeSpec
 from devcluster.processes.component import Component
 from devcluster.processes.ports import LOOPBACK, free_ports
+from devcluster.processes.probes import answers_ok
 from kube.client.api import KubeApi
 from kube.client.connect import connect
 from kube.client.reflector import ObjectHead

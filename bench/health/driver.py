@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Final
 
 from csi.client.endpoint import Endpoint
-from devcluster.control_plane.api import accepts
 from devcluster.driver.generation import Generation
 from devcluster.driver.volumes import create_volume
+from devcluster.processes.probes import accepts
 
 START_SECONDS: Final = 60.0
 _CAPACITY: Final = 1024**3

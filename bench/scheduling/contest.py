@@ -17,12 +17,12 @@ from bench.placement import cluster as placement_cluster
 from bench.progress import say
 from bench.usage import Usage, usage
 from devcluster.cluster import DevCluster
-from devcluster.control_plane.api import answers_ok
 from devcluster.control_plane.components import Options
 from devcluster.control_plane.lifted_limits import LIFTED_CONFIGURATION, LIFTED_FLAGS
 from devcluster.control_plane.nodes import DEFAULT_ZONES, NodeSpec, spread
 from devcluster.processes.component import Component
 from devcluster.processes.ports import LOOPBACK, free_ports
+from devcluster.processes.probes import answers_ok
 from kube.client.api import KubeApi
 from kube.client.connect import connect
 from kube.objects.api_resource import CLAIMS, NODES, PODS, STORAGE_CLASSES

@@ -25,13 +25,13 @@ from bench.go_command import run_go
 from bench.progress import say
 from bench.rows import Row
 from devcluster.cluster import DevCluster
-from devcluster.control_plane.api import answers_ok
-from devcluster.control_plane.certificates import Authority
 from devcluster.control_plane.components import Options
 from devcluster.control_plane.lifted_limits import LIFTED_CONFIGURATION, LIFTED_FLAGS
 from devcluster.control_plane.nodes import spread
+from devcluster.credentials.certificates import Authority
 from devcluster.processes.component import Component
 from devcluster.processes.ports import LOOPBACK, free_ports
+from devcluster.processes.probes import answers_ok
 from kube.client.api import KubeApi
 from kube.client.connect import connect
 from kube.objects.api_resource import PODS

@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
-from devcluster.control_plane import components, kubeconfig
-from devcluster.control_plane.api import answers_ok
-from devcluster.control_plane.certificates import Authority, service_account_key
+from devcluster.control_plane import components
 from devcluster.control_plane.components import Layout, Options, Ports
+from devcluster.credentials import kubeconfig
+from devcluster.credentials.certificates import Authority, service_account_key
 from devcluster.node import files
 from devcluster.processes.component import Component, Probe, ProcessOwner
 from devcluster.processes.ports import LOOPBACK, free_ports
+from devcluster.processes.probes import answers_ok
 
 # The kubeconfigs, with the user and groups that the API server sees.
 _USERS = {

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from devcluster.control_plane.certificates import KeyPair
+from devcluster.credentials.certificates import KeyPair
 from devcluster.node.files import NodeFiles, apiserver_flags
 from devcluster.processes.ports import LOOPBACK
 from devcluster.processes.reaper import cgroup_of

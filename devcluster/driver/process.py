@@ -4,8 +4,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from devcluster.control_plane.api import accepts
 from devcluster.processes.component import Component, ProcessOwner
+from devcluster.processes.probes import accepts
 
 
 class Driver(Component):

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from devcluster.control_plane.api import answers_ok
 from devcluster.driver.process import Driver
 from devcluster.processes.component import Component, ProcessOwner
 from devcluster.processes.ports import LOOPBACK, free_ports
+from devcluster.processes.probes import answers_ok
 
 NAMESPACE: Final = "kube-system"
 """Where they hold their Leases and publish capacities."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from devcluster.control_plane import kubeconfig
-from devcluster.control_plane.certificates import Authority, KeyPair
+from devcluster.credentials import kubeconfig
+from devcluster.credentials.certificates import Authority, KeyPair
 from devcluster.node import images
 
 NAME: Final = "node-1"

@@ -5,11 +5,11 @@ import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from devcluster.control_plane.api import accepts
 from devcluster.node import archive, images, isolation
 from devcluster.node.files import NAME, PAUSE_IMAGE, NodeFiles
 from devcluster.processes.component import START_SECONDS, Component, ProcessOwner
 from devcluster.processes.ports import LOOPBACK
+from devcluster.processes.probes import accepts
 
 _POLL_SECONDS = 0.1
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Final
 
 from devcluster.cluster import DevCluster
-from devcluster.control_plane import kubeconfig
 from devcluster.control_plane.components import Options
 from devcluster.control_plane.nodes import spread
+from devcluster.credentials import kubeconfig
 from devcluster.processes.ports import LOOPBACK, free_ports
 from soak import terrain
 from soak.schedule import Setting

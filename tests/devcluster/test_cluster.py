@@ -12,10 +12,11 @@ import pytest_asyncio
 import yaml
 
 from devcluster.cluster import DevCluster
-from devcluster.control_plane.api import Api, answers_ok
+from devcluster.control_plane.api import Api
 from devcluster.control_plane.components import Options
 from devcluster.control_plane.nodes import spread
 from devcluster.errors import AddressInUseError, ClusterError, ComponentFailedError
+from devcluster.processes.probes import answers_ok
 from tests.devcluster.liveness import eventually, is_alive
 
 pytestmark = pytest.mark.cluster

@@ -9,8 +9,8 @@ import pytest_asyncio
 import yaml
 
 from devcluster.cluster import DevCluster
-from devcluster.control_plane import kubeconfig
-from devcluster.control_plane.certificates import Authority, KeyPair
+from devcluster.credentials import kubeconfig
+from devcluster.credentials.certificates import Authority, KeyPair
 from devcluster.node import archive
 from tests.e2e.driver import Driver
 from tests.e2e.installation import COMPONENTS, SECONDS, ensure_installed, rolled_out, write_overlay

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import aiohttp
 
-from devcluster.control_plane.certificates import Authority, KeyPair
+from devcluster.credentials.certificates import Authority, KeyPair
 from prebinder.extender.server import Answers, ExtenderServer, Listening
 from prebinder.runtime.health_server import Check
 from prebinder.runtime.serving_certificate import ServingCertificate

@@ -13,7 +13,7 @@ from csi.client.channel import Limits
 from csi.client.endpoint import Endpoint, TlsFiles
 from csi.drivers import Drivers
 from csi.health.verdict import HealthState, Verdict
-from devcluster.control_plane.certificates import Authority, KeyPair
+from devcluster.credentials.certificates import Authority, KeyPair
 from kube.clock import SystemClock
 from tests.csi.observers import Recorder
 from tests.csi.scripted_driver import NAME, ScriptedDriver

@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 
 from devcluster.control_plane import components
-from devcluster.control_plane.certificates import KeyPair
 from devcluster.control_plane.components import Layout, Options, Ports
+from devcluster.credentials.certificates import KeyPair
 
 NAMES = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok")
 COMMANDS = dict(

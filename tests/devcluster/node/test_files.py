@@ -14,8 +14,8 @@ from typing import Any
 import grpc
 import pytest
 
-from devcluster.control_plane.certificates import Authority
 from devcluster.control_plane.components import Layout, Options, Ports, apiserver, controller_manager
+from devcluster.credentials.certificates import Authority
 from devcluster.driver import registration
 from devcluster.driver.publishing import Links
 from devcluster.errors import ClusterError

@@ -13,7 +13,7 @@ from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
 
-from devcluster.control_plane.certificates import Authority
+from devcluster.credentials.certificates import Authority
 from kube.client.api import KubeApi
 from kube.client.connect import LONGEST_LINE, REQUESTS_AT_ONCE, LineTooLong, connect, split_lines
 from kube.client.transport import Request

@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from devcluster.control_plane.api import answers_ok
-from devcluster.control_plane.certificates import Authority
+from devcluster.credentials.certificates import Authority
 from devcluster.processes.component import Component
 from devcluster.processes.ports import LOOPBACK, free_ports
+from devcluster.processes.probes import answers_ok
 from tests.scenarios.environment.documents import Document
 from tests.scenarios.environment.world import World
 from tests.scenarios.processes.controller import account

@@ -12,9 +12,9 @@ import pytest
 import yaml
 
 from devcluster.cluster import DevCluster
-from devcluster.control_plane.api import answers_ok
 from devcluster.processes.component import Component
 from devcluster.processes.ports import LOOPBACK, free_ports
+from devcluster.processes.probes import answers_ok
 from tests.scenarios.environment.waiting import eventually
 
 PROGRAM: Final = os.environ.get("PROMETHEUS") or shutil.which("prometheus")

@@ -9,9 +9,9 @@ from typing import Any, Final
 import yaml
 
 from devcluster.cluster import DevCluster
-from devcluster.control_plane.api import answers_ok
 from devcluster.driver.process import Driver
 from devcluster.processes.ports import LOOPBACK, free_ports
+from devcluster.processes.probes import answers_ok
 from tests.scenarios.environment.admin import Document
 from tests.scenarios.environment.drivers import endpoint_flag
 from tests.scenarios.environment.world import World

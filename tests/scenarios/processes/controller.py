@@ -11,9 +11,9 @@ import aiohttp
 import yaml
 
 from devcluster.cluster import DevCluster
-from devcluster.control_plane.api import answers_ok
 from devcluster.processes.component import Component
 from devcluster.processes.ports import LOOPBACK, free_ports
+from devcluster.processes.probes import answers_ok
 from soak.stage import rights
 from tests.scenarios.environment.admin import Admin, Document
 from tests.scenarios.environment.world import World

@@ -11,8 +11,8 @@ import pytest_asyncio
 from bench.placement.checker import violations
 from bench.placement.cluster import read
 from devcluster.cluster import DevCluster
-from devcluster.control_plane.api import answers_ok
 from devcluster.processes.ports import LOOPBACK, free_ports
+from devcluster.processes.probes import answers_ok
 from tests.scenarios.environment.documents import HOSTNAME, Document
 from tests.scenarios.environment.waiting import eventually
 from tests.scenarios.environment.world import World

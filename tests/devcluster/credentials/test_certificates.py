@@ -7,7 +7,7 @@ from cryptography import x509
 from cryptography.x509.oid import NameOID
 from cryptography.x509.verification import PolicyBuilder, Store, VerificationError
 
-from devcluster.control_plane.certificates import Authority, KeyPair, service_account_key
+from devcluster.credentials.certificates import Authority, KeyPair, service_account_key
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 

@@ -5,7 +5,7 @@ from base64 import b64encode
 from pathlib import Path
 from typing import Any
 
-from devcluster.control_plane.certificates import KeyPair
+from devcluster.credentials.certificates import KeyPair
 
 
 def write_for_certificate(path: Path, server: str, authority: Path, client: KeyPair) -> Path:

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import yaml
 
-from devcluster.control_plane.certificates import KeyPair
-from devcluster.control_plane.kubeconfig import write_for_certificate, write_for_token
+from devcluster.credentials.certificates import KeyPair
+from devcluster.credentials.kubeconfig import write_for_certificate, write_for_token
 
 SERVER = "https://127.0.0.1:6443"
 

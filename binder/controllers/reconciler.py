@@ -16,7 +16,7 @@ from binder.controllers.planner import Planner
 from binder.controllers.wakeups import Wakeups
 from binder.matching.matching import binding_mode, class_of
 from binder.matching.rejection import Reason
-from binder.model.decision import Applied, Decision, Finish, Lost, Outdated, Refuse, Reserve, Wait
+from binder.model.decision import Applied, Decision, Finish, Lost, Mode, Outdated, Refuse, Reserve, Wait
 from binder.model.demand import MOST_CLAIMS
 from binder.planning.commitment import scheduler_may_serve
 from binder.reporting.announce import Announcer
@@ -245,9 +245,13 @@ class Reconciler:
         self.wakeups.forget(decision.pod.key)
         self._histories.pop(decision.pod.key, None)
         held = {placement.claim.key for placement in decision.placements}
-        return await self._lift(decision.pod, {key: claim for key, claim in known.items() if key not in held}, None)
+        unread = {key: claim for key, claim in known.items() if key not in held}
+        prebound = isinstance(decision, Reserve) and decision.mode is Mode.PREBIND
+        return await self._lift(decision.pod, unread, None, prebound=prebound)
 
-    async def _lift(self, decided: Pod, unread: Mapping[str, KnownClaim], wake: float | None) -> float | None:
+    async def _lift(
+        self, decided: Pod, unread: Mapping[str, KnownClaim], wake: float | None, *, prebound: bool = False
+    ) -> float | None:
         """Release the pod to kube-scheduler; return when to retry, soon if that did not work.
 
         A pod recreated under the name since the decision is reconciled separately.
@@ -255,7 +259,7 @@ class Reconciler:
         pod = self.store.snapshot().pods.get(decided.key)
         if pod is None or pod.uid != decided.uid or pod.finished or pod.deleting:
             return wake
-        if await self.scheduling_gate.lift(pod, unread):
+        if await self.scheduling_gate.lift(pod, unread, prebound=prebound):
             return wake
         return backoff(self._history(pod.key).kept_gate(), FIRST_RETRY, LONGEST_RETRY, self.rng.random())
 

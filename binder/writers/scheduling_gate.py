@@ -50,13 +50,20 @@ def _held(key: str, snapshot: Snapshot) -> frozenset[str]:
 
 
 class SchedulingGate:
-    """Removes gates by a fenced API. `turns` bound how many are removed concurrently."""
+    """Removes gates by a fenced API. `turns` bound how many are removed concurrently, `writers` all other writes."""
 
     def __init__(
-        self, client: ObjectClient, annotations: Annotations, complaint: Complaint, *, turns: asyncio.Semaphore
+        self,
+        client: ObjectClient,
+        annotations: Annotations,
+        complaint: Complaint,
+        *,
+        turns: asyncio.Semaphore,
+        writers: asyncio.Semaphore,
     ) -> None:
         self._client = client
         self._turns = turns
+        self._writers = writers
         self._annotations = annotations
         self._complaint = complaint
 
@@ -70,8 +77,11 @@ class SchedulingGate:
         snapshot = self._client.snapshot()
         return {key: _known(key, snapshot) for key in pod.claim_keys}
 
-    async def lift(self, pod: Pod, unread: Mapping[str, KnownClaim]) -> bool:
+    async def lift(self, pod: Pod, unread: Mapping[str, KnownClaim], *, prebound: bool = False) -> bool:
         """Remove our gate if the pod carries it; False if it is still there and has to be tried again.
+
+        A `prebound` pod, whose volumes the PV controller has yet to bind, waits its turn among the writers of volumes:
+        it cannot run sooner, and kube-scheduler must not see it before the volumes' claimRefs.
 
         `unread` are those of its claims that are known from a watch only, as the decision saw them. They are read
         first, with the volumes held for them, because watches are not synchronised: a recreated pod may be seen beside
@@ -83,7 +93,7 @@ class SchedulingGate:
         """
         if not self._annotations.carries_gate(pod):
             return True
-        async with self._turns:
+        async with self._writers if prebound else self._turns:
             # Its present state: it may have changed while it waited for its turn.
             seen = self._client.snapshot().pods.get(pod.key)
             if seen is None or seen.uid != pod.uid or not self._annotations.carries_gate(seen):

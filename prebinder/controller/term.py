@@ -142,7 +142,7 @@ def compose(  # noqa: PLR0913 - all that a term needs of its process, by name
     annotations, planning = settings.binding.annotations, plan_settings(settings)
     acting = ActSettings(annotations, settings.binding.reservation_ttl)
     turns, locks = asyncio.Semaphore(settings.binding.concurrency), KeyedLocks()
-    # Its own: a pod that has its volumes does not wait until all others have theirs.
+    # Its own: a pod whose volumes are bound does not wait until those of all others are.
     lifts = asyncio.Semaphore(settings.binding.concurrency)
     pods: WorkQueue[str] = WorkQueue(clock, rng, metrics.queues.of("pods"))
     subjects: WorkQueue[Subject] = WorkQueue(clock, rng, metrics.queues.of("reservations"))
@@ -160,7 +160,7 @@ def compose(  # noqa: PLR0913 - all that a term needs of its process, by name
         planner=Planner(store, gate, clock, planning, aside=aside, solving=solving),
         gate=gate,
         actor=Actor(preconditions, applier, completer, rollback, locks, turns),
-        scheduling_gate=SchedulingGate(client, annotations, announcer, turns=lifts),
+        scheduling_gate=SchedulingGate(client, annotations, announcer, turns=lifts, writers=turns),
         announcer=announcer,
         wakeups=wakeups,
         queue=pods,

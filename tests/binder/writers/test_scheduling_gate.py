@@ -41,6 +41,18 @@ async def test_a_gate_does_not_wait_until_the_volumes_of_all_other_pods_are_writ
     assert lifts[len(names) // 2] < len(world.server.writes) * 2 / 3
 
 
+async def test_the_volumes_of_all_prebound_pods_are_held_first_and_gates_removed_last() -> None:
+    world = World(Mode.PREBIND)
+    names = [f"web-{number}" for number in range(50)]
+    world.put(*(volume_object(f"pv-{name}") for name in names), *(claim_object(name) for name in names))
+    world.put(*(pod_object(name, [name], gated=True) for name in names))
+    async with world.process() as process:
+        await process.run()
+    written = [write.plural for write in world.server.writes]
+    in_order = [*["persistentvolumes"] * 50, *["persistentvolumeclaims"] * 50, *["pods"] * 50]
+    assert written == in_order
+
+
 @pytest.mark.parametrize("mode", [Mode.ANNOTATE, Mode.PREBIND, Mode.COMPLETE])
 async def test_the_gate_is_lifted_after_the_last_write_for_the_volumes(mode: Mode) -> None:
     world = World(mode)

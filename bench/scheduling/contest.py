@@ -115,6 +115,10 @@ async def _run(size: Size, contender: Contender) -> Outcome:
             scheduler.resume()
             await timeline.until(lambda seen: len(seen.placed) > size.pods, LONGEST)
             after, server_after = usage(scheduler.pid), usage(stage.cluster.apiserver.pid)
+            if size.volumes:
+                # A pod gets its node as soon as its claim's bind is complete (isPVCFullyBound in kubernetes/kubernetes
+                # pkg/scheduler/framework/plugins/volumebinding/binder.go); the claim's phase is written after that.
+                await timeline.until(lambda seen: len(seen.bound) > size.pods, LONGEST)
         async with stage.cluster.api() as api:
             wrong = placement_checker.violations(await placement_cluster.read(api))
     moments = [timeline.placed[name] - released for name in names if name in timeline.placed]

@@ -43,6 +43,10 @@ pod.
 REMEMBERED: Final = 4_096
 TRIES: Final = 3
 
+YIELD_SECONDS: Final = 10.0
+"""For so long an Event that is no warning waits while more urgent writes are pending."""
+YIELD_PAUSE: Final = 0.1
+
 logger = logging.getLogger(__name__)
 
 
@@ -96,6 +100,11 @@ class EventObserver(Protocol):
     def event_dropped(self, type: str, reason: str) -> None: ...  # noqa: A002
 
 
+def never() -> bool:
+    """Nothing is more urgent."""
+    return False
+
+
 @dataclass(slots=True)
 class _Series:
     """An Event on the server and its repeats. `last` and `written` are the monotonic times of the last repeat and the
@@ -138,7 +147,11 @@ class EventSink(Protocol):
 
 
 class EventRecorder:
-    """Sends Events in the background while `run` runs. `instance` names this process."""
+    """Sends Events in the background while `run` runs. `instance` names this process.
+
+    While the process is `busy` with writes that pods wait for, only warnings and Events older than YIELD_SECONDS are
+    sent.
+    """
 
     def __init__(
         self,
@@ -148,12 +161,14 @@ class EventRecorder:
         *,
         controller: str,
         instance: str,
+        busy: Callable[[], bool] = never,
     ) -> None:
         self._api = api
         self._clock = clock
         self._observer = observer
         self._controller = controller
         self._instance = instance[:128]
+        self._busy = busy
         self._bucket = TokenBucket(clock, QPS, BURST)
         # Warnings first: failures do not wait behind the Events of thousands of pods without one.
         self._limit = EventLimit()
@@ -199,7 +214,7 @@ class EventRecorder:
     async def run(self) -> None:
         """Send until cancelled."""
         while True:
-            _, _, draft, at = await self._queue.get()
+            draft, at = await self._next()
             try:
                 await self._record(draft, at)
             except asyncio.CancelledError:
@@ -207,6 +222,19 @@ class EventRecorder:
                 raise
             finally:
                 self._queue.task_done()
+
+    async def _next(self) -> tuple[EventDraft, datetime]:
+        """Return the next Event to be sent: warnings first."""
+        while True:
+            entry = await self._queue.get()
+            _, _, draft, at = entry
+            age = (self._clock.now() - at).total_seconds()
+            if draft.type == "Warning" or age >= YIELD_SECONDS or not self._busy():
+                return draft, at
+            # Back into its place, which nobody took: a warning may arrive meanwhile.
+            self._queue.put_nowait(entry)
+            self._queue.task_done()
+            await self._clock.sleep(YIELD_PAUSE)
 
     async def flush(self, seconds: float) -> None:
         """Wait until all published Events are sent and the counts of all series are written, but no longer than that.

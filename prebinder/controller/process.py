@@ -102,6 +102,7 @@ class Controller:
             instruments.events,
             controller=DEFAULT_PREFIX + component,
             instance=identity,
+            busy=self._is_writing,
         )
         self._sweeps = ClusterSweeps(settings, self._store, instruments.drivers, sees_pods=self._sees_cluster)
         self._elector = Candidate(identity, self._namespace, rng).elector(
@@ -186,6 +187,9 @@ class Controller:
             {"shutdown": self._leader_loop.stops, "caches": self._cache.waiting_for},
         )
         await serve_pages(stack, self._settings.serving, checks, self._render)
+
+    def _is_writing(self) -> bool:
+        return self._leader_loop.term is not None and self._leader_loop.term.is_writing()
 
     def _waiting_for(self) -> str | None:
         return self._cache.waiting_for()

@@ -76,6 +76,7 @@ class Term:
     reconciler: Reconciler | None
     release_controller: ReleaseController | None
     queues: Mapping[str, WorkQueue[str] | WorkQueue[Subject]]
+    writers: asyncio.Semaphore
 
     async def run(self) -> None:
         """Work until `stop`, then finish what has begun. Needs a store that is synced. Raises LeadershipLost."""
@@ -109,6 +110,10 @@ class Term:
     def reasons(self) -> Mapping[str, Reason]:
         """Return for each unbound claim the result of the last attempt for its pod."""
         return {} if self.reconciler is None else {claim.key: reason for claim, reason in self.reconciler.pending()}
+
+    def is_writing(self) -> bool:
+        """Whether so many pods are written for that others wait."""
+        return self.writers.locked()
 
     def queue_seconds(self) -> Mapping[str, tuple[float, float]]:
         """Return for each queue the seconds of unfinished work, and of the longest."""
@@ -183,10 +188,13 @@ def compose(  # noqa: PLR0913 - all that a term needs of its process, by name
         settings=health_update_settings(settings, namespace, only_probed=publish_only),
     )
     if publish_only:
-        return Term(health_controller, None, None, {"volumes": volumes})
-    return Term(
-        health_controller, reconciler, release_controller, {"pods": pods, "reservations": subjects, "volumes": volumes}
-    )
+        return Term(health_controller, None, None, {"volumes": volumes}, turns)
+    queues: dict[str, WorkQueue[str] | WorkQueue[Subject]] = {
+        "pods": pods,
+        "reservations": subjects,
+        "volumes": volumes,
+    }
+    return Term(health_controller, reconciler, release_controller, queues, turns)
 
 
 def plan_settings(settings: Settings) -> PlanSettings:

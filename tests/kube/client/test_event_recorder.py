@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
@@ -11,7 +11,18 @@ import pytest
 
 from kube.client.api import KubeApi
 from kube.client.event_limit import OBJECT_BURST
-from kube.client.event_recorder import BURST, QPS, QUEUE, EventDraft, EventRecorder, ObjectRef, shortened
+from kube.client.event_recorder import (
+    BURST,
+    QPS,
+    QUEUE,
+    YIELD_PAUSE,
+    YIELD_SECONDS,
+    EventDraft,
+    EventRecorder,
+    ObjectRef,
+    never,
+    shortened,
+)
 from kube.client.transport import Request
 from kube.errors import Unavailable
 from tests.fake_clock import FakeClock
@@ -57,13 +68,40 @@ class Server:
 
 
 @asynccontextmanager
-async def recording(clock: FakeClock, server: Server) -> AsyncIterator[tuple[EventRecorder, ScriptedTransport]]:
+async def recording(
+    clock: FakeClock, server: Server, busy: Callable[[], bool] = never
+) -> AsyncIterator[tuple[EventRecorder, ScriptedTransport]]:
     transport = ScriptedTransport(server)
     recorder = EventRecorder(
-        KubeApi(transport), clock, server, controller="pvc-prebinder.example/controller", instance="host_1"
+        KubeApi(transport), clock, server, controller="pvc-prebinder.example/controller", instance="host_1", busy=busy
     )
     async with running(recorder.run()):
         yield recorder, transport
+
+
+async def test_an_event_waits_while_more_urgent_writes_are_pending_but_a_warning_does_not() -> None:
+    clock, server, bursts = FakeClock(), Server(), [True]
+    async with recording(clock, server, lambda: bool(bursts)) as (recorder, _):
+        recorder.publish(RESERVED)
+        await clock.advance(1)
+        assert server.sent == 0
+        recorder.publish(replace(RESERVED, type="Warning", reason="VolumeLost"))
+        await clock.advance(YIELD_PAUSE)
+        assert [event["reason"] for event in server.events.values()] == ["VolumeLost"]
+        bursts.clear()
+        await clock.advance(YIELD_PAUSE)
+    assert [event["reason"] for event in server.events.values()] == ["VolumeLost", "VolumeReserved"]
+    assert server.events.popitem()[1]["eventTime"] == "2026-01-01T12:00:00.000000Z"
+
+
+async def test_an_event_waits_no_longer_than_ten_seconds() -> None:
+    clock, server = FakeClock(), Server()
+    async with recording(clock, server, lambda: True) as (recorder, _):
+        recorder.publish(RESERVED)
+        await clock.advance(YIELD_SECONDS - 1)
+        assert server.sent == 0
+        await clock.advance(1)
+        assert server.sent == 1
 
 
 async def test_an_event_is_written_as_the_api_wants_it() -> None:

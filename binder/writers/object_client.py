@@ -82,7 +82,7 @@ class LiveVolume:
 class ObjectClient:
     """Reads and conditional writes of volumes, claims and pods.
 
-    `api` is fenced: it rejects a write without the Lease (kube.leaderelection.leadership.FencedTransport).
+    `api` is fenced: it rejects a write without the Lease (kube.leaderelection.leadership).
     """
 
     def __init__(self, api: KubeApi, store: Store, annotations: Annotations) -> None:

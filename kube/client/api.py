@@ -1,7 +1,7 @@
 """The API verbs that this program uses: list, watch, get, create, and the conditional patch.
 
-There is no delete and no unconditional write, so no caller can lose anything by mistake. Objects are returned as raw
-JSON; decoding is done elsewhere.
+There is no delete and no unconditional write, so no caller can lose anything by mistake; and an API that is created for
+a term as leader sends no write after it. Objects are returned as raw JSON; decoding is done elsewhere.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -13,11 +13,15 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 from msgspec.structs import replace
 
+from kube.client.rate_limit import UNLIMITED, RateLimit, Unlimited
 from kube.client.transport import JSON, MERGE_PATCH, Request, Response, Transport
-from kube.errors import Expired, Unavailable, error_from_event, error_from_status
+from kube.errors import Expired, KubeError, Unavailable, error_from_event, error_from_status
 from kube.objects.api_resource import Resource
 
 T = TypeVar("T")
+
+Fence = Callable[[Request], Request]
+"""Returns a request as it may be sent now, or raises LeadershipLost for a write."""
 
 METADATA_ONLY: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 """Accept header for a list that carries nothing but metadata."""
@@ -63,15 +67,26 @@ _OBJECT: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 class KubeApi:
-    """Typed access to one API server. Every method raises a kube.errors.KubeError and nothing else.
+    """Typed access to one API server. Every method raises a kube.errors.KubeError, or what `fence` raises.
 
-    `urgent` requests do not wait for others to be answered.
+    `urgent` requests do not wait for others to be answered. `rate` delays and counts requests. `fence` is called with
+    each request right before it is sent.
     """
 
-    def __init__(self, transport: Transport, timeout: float = 30.0, *, urgent: bool = False) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        timeout: float = 30.0,
+        *,
+        urgent: bool = False,
+        rate: RateLimit | Unlimited = UNLIMITED,
+        fence: Fence = lambda request: request,
+    ) -> None:
         self._transport = transport
         self._urgent = urgent
         self._timeout = timeout
+        self._rate = rate
+        self._fence = fence
 
     async def list_page(  # noqa: PLR0913 - what is listed is named, never positional
         self,
@@ -144,7 +159,9 @@ class KubeApi:
             "fieldSelector": resource.field_selector,
         }
         request = Request("GET", resource.path(), _pairs(query), timeout=silence)
+        began = await self._rate.turn()
         async with self._transport.stream(request) as response:
+            self._rate.answered("WATCH", response.status, began)
             if response.status != 200:
                 body = b"\n".join([line async for line in response.lines])
                 raise error_from_status("WATCH", request.path, response.status, body, response.headers)
@@ -201,8 +218,18 @@ class KubeApi:
         return msgspec.Raw(body)
 
     async def _send(self, request: Request) -> Response:
-        response = await self._transport.send(replace(request, urgent=True) if self._urgent else request)
-        if 200 <= response.status < 300:
+        began, status = await self._rate.turn(), 0
+        try:
+            # Fenced only after the wait for its turn, next to the network: the term may have ended meanwhile.
+            fenced = self._fence(replace(request, urgent=True) if self._urgent else request)
+            response = await self._transport.send(fenced)
+            status = response.status
+        except KubeError as error:
+            status = error.status
+            raise
+        finally:
+            self._rate.answered(request.method, status, began)
+        if 200 <= status < 300:
             return response
         raise error_from_status(request.method, request.path, response.status, response.body, response.headers)
 

@@ -3,13 +3,9 @@
 Same meaning as client-go's --kube-api-qps and --kube-api-burst.
 """
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Protocol
+from typing import Final, Protocol
 
-from kube.client.transport import Request, Response, StreamResponse, Transport
 from kube.clock import Clock
-from kube.errors import KubeError
 
 
 class RequestObserver(Protocol):
@@ -38,38 +34,33 @@ class TokenBucket:
         return max(0.0, -self._tokens / self._rate)
 
 
-class PacedTransport:
-    """Waits for a token before each request, and reports each response to the observer."""
+class RateLimit:
+    """Delays the requests of one client, and reports each response to the observer."""
 
-    def __init__(self, inner: Transport, clock: Clock, observer: RequestObserver, *, qps: float, burst: int) -> None:
-        self._inner = inner
+    def __init__(self, clock: Clock, observer: RequestObserver, *, qps: float, burst: int) -> None:
         self._clock = clock
         self._observer = observer
         self._bucket = TokenBucket(clock, qps, burst)
 
-    async def send(self, request: Request) -> Response:
-        await self._wait()
-        started = self._clock.monotonic()
-        status = 0
-        try:
-            response = await self._inner.send(request)
-            status = response.status
-            return response
-        except KubeError as error:
-            status = error.status
-            raise
-        finally:
-            self._observer.request_done(request.method, status, self._clock.monotonic() - started)
-
-    @asynccontextmanager
-    async def stream(self, request: Request) -> AsyncIterator[StreamResponse]:
-        await self._wait()
-        started = self._clock.monotonic()
-        async with self._inner.stream(request) as response:
-            self._observer.request_done("WATCH", response.status, self._clock.monotonic() - started)
-            yield response
-
-    async def _wait(self) -> None:
+    async def turn(self) -> float:
+        """Wait for a token; return the monotonic time at which the request may be sent."""
         wait = self._bucket.take()
         if wait:
             await self._clock.sleep(wait)
+        return self._clock.monotonic()
+
+    def answered(self, method: str, status: int, began: float) -> None:
+        """Report a response to the request whose turn began at that time."""
+        self._observer.request_done(method, status, self._clock.monotonic() - began)
+
+
+class Unlimited:
+    """Delays and counts nothing: for a command with a few requests."""
+
+    async def turn(self) -> float:
+        return 0.0
+
+    def answered(self, method: str, status: int, began: float) -> None: ...
+
+
+UNLIMITED: Final = Unlimited()

@@ -5,12 +5,12 @@ was noticed. So a process that was suspended and resumes after its time does not
 """
 
 from collections.abc import Iterator
-from contextlib import AbstractAsyncContextManager, contextmanager
+from contextlib import contextmanager
 from math import inf
 
 from msgspec.structs import replace
 
-from kube.client.transport import Request, Response, StreamResponse, Transport
+from kube.client.transport import Request
 from kube.clock import Clock
 from kube.errors import LeadershipLost
 from kube.leaderelection.lease import LeaseTiming
@@ -41,6 +41,17 @@ class Leadership:
             return
         self._over = True
         raise LeadershipLost(f"{self.holder} no longer holds the lease (term {self.transition})")
+
+    def fence(self, request: Request) -> Request:
+        """Return the request as it may be sent now: a write with a timeout that ends before another process may lead.
+
+        Raises LeadershipLost for a write after the term. To be called next to the network: whatever waits (a rate
+        limit, a queue) waits before it.
+        """
+        if request.method == "GET":
+            return request
+        self.check()
+        return replace(request, timeout=min(request.timeout, self.until_others_may_lead()))
 
     @property
     def held(self) -> bool:
@@ -73,26 +84,3 @@ def one_loss() -> Iterator[None]:
         lost = True
     if lost:
         raise LeadershipLost("the lease was lost during a write")
-
-
-class FencedTransport:
-    """Forwards a write only while the term lasts, and limits its timeout to what is left of the term.
-
-    It belongs next to the network: whatever waits (a rate limit, a queue) waits before the check.
-    """
-
-    def __init__(self, inner: Transport, leadership: Leadership) -> None:
-        self._inner = inner
-        self._leadership = leadership
-
-    async def send(self, request: Request) -> Response:
-        """Send; for a write, raise LeadershipLost if the term is over."""
-        if request.method == "GET":
-            return await self._inner.send(request)
-        self._leadership.check()
-        timeout = min(request.timeout, self._leadership.until_others_may_lead())
-        return await self._inner.send(replace(request, timeout=timeout))
-
-    def stream(self, request: Request) -> AbstractAsyncContextManager[StreamResponse]:
-        """Forward: only reads are streamed."""
-        return self._inner.stream(request)

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Final
 
 from kube.client.api import KubeApi
-from kube.client.rate_limit import PacedTransport, RequestObserver
+from kube.client.rate_limit import RateLimit, RequestObserver
 from kube.client.transport import Transport
 from kube.clock import Clock
-from kube.leaderelection.leadership import FencedTransport, Leadership
+from kube.leaderelection.leadership import Leadership
 from prebinder.config.settings import ClusterSettings
 
 NAMESPACE_FILE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
@@ -25,21 +25,18 @@ class Access:
 
     def api(self) -> KubeApi:
         """Return an API for reading and for Events."""
-        return self._paced(self.transport)
+        return KubeApi(self.transport, rate=self._rate())
 
     def for_lease(self) -> KubeApi:
         """Return an API for the Lease: a renewal waits for nothing else, neither for a token nor to be sent."""
-        return self._paced(self.transport, urgent=True)
+        return KubeApi(self.transport, rate=self._rate(), urgent=True)
 
     def fenced(self, leadership: Leadership) -> KubeApi:
         """Return an API that writes only as long as this process leads."""
-        # Innermost, next to the network: what waits for a token waits before the Lease is checked.
-        return self._paced(FencedTransport(self.transport, leadership))
+        return KubeApi(self.transport, rate=self._rate(), fence=leadership.fence)
 
-    def _paced(self, transport: Transport, *, urgent: bool = False) -> KubeApi:
-        qps, burst = self.settings.qps, self.settings.burst
-        paced = PacedTransport(transport, self.clock, self.observer, qps=qps, burst=burst)
-        return KubeApi(paced, urgent=urgent)
+    def _rate(self) -> RateLimit:
+        return RateLimit(self.clock, self.observer, qps=self.settings.qps, burst=self.settings.burst)
 
 
 def own_namespace() -> str:

@@ -22,7 +22,7 @@ from csi.records import HealthRecords
 from kube.client.api import KubeApi
 from kube.client.dry_run import DryRun
 from kube.client.event_recorder import EventDraft, EventSink
-from kube.leaderelection.leadership import FencedTransport, Leadership
+from kube.leaderelection.leadership import Leadership
 from kube.store.store import Store
 from prebinder.config.settings import BindingSettings, HealthSettings, Settings
 from prebinder.controller.term import compose
@@ -179,7 +179,7 @@ class Process:
         transport = DryRun(self.connection) if dry_run else self.connection
         self.term = compose(
             world.settings(),
-            KubeApi(FencedTransport(transport, self.leadership)),
+            KubeApi(transport, fence=self.leadership.fence),
             store=self.store,
             source=world.doctor,
             known=world.records,

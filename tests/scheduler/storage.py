@@ -14,7 +14,7 @@ from binder.reservation.contract import Annotations
 from binder.writers.object_client import ObjectClient
 from kube.client.api import KubeApi
 from kube.client.transport import Request
-from kube.leaderelection.leadership import FencedTransport, Leadership
+from kube.leaderelection.leadership import Leadership
 from kube.store.store import Store
 from scheduler.binding.bind_volumes import BindVolumes
 from scheduler.framework.plugin import ScheduleResult
@@ -109,7 +109,7 @@ class Instance:
         cluster.server.feed(self.store)
         self.leadership = Leadership.unelected(cluster.clock, "host")
         self.connection = Connection(cluster.server, dies_after)
-        api = KubeApi(FencedTransport(self.connection, self.leadership))
+        api = KubeApi(self.connection, fence=self.leadership.fence)
         client = ObjectClient(api, self.store, Annotations())
         self.plugin = BindVolumes(client, self.store, self.store.pods, cluster.clock, PlanSettings(), LIMIT)
 

@@ -6,7 +6,7 @@ from binder.reservation.contract import Annotations
 from binder.writers.object_client import ObjectClient
 from kube.client.api import KubeApi
 from kube.errors import Conflict, Invalid, LeadershipLost, NotFound
-from kube.leaderelection.leadership import FencedTransport, Leadership
+from kube.leaderelection.leadership import Leadership
 from kube.store.store import Store
 from tests.fake_clock import FakeClock
 from tests.fakes.kube_api import Connection, FakeKubeApi, failure
@@ -22,7 +22,7 @@ class Desk:
         self.server.put(claim_object("data"))
         self.server.feed(self.store)
         self.leadership = Leadership.unelected(FakeClock(), "host")
-        api = KubeApi(FencedTransport(Connection(self.server), self.leadership))
+        api = KubeApi(Connection(self.server), fence=self.leadership.fence)
         self.client = ObjectClient(api, self.store, Annotations())
 
 

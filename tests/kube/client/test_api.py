@@ -1,3 +1,4 @@
+import asyncio
 import inspect
 import json
 import re
@@ -8,10 +9,22 @@ import pytest
 
 import kube
 from kube.client.api import KubeApi
+from kube.client.rate_limit import RateLimit
 from kube.client.transport import Request, Response
-from kube.errors import Conflict, Expired, KubeError, Throttled, Unavailable
+from kube.errors import Conflict, Expired, KubeError, LeadershipLost, Throttled, Unavailable
 from kube.objects.api_resource import CLAIMS, LEASES, PODS, VOLUMES, Resource
-from tests.kube.scripted_transport import ScriptedTransport, answer, event, failure, listing, query, thing
+from tests.fake_clock import FakeClock, settle
+from tests.kube.scripted_transport import Answer, ScriptedTransport, answer, event, failure, listing, query, thing
+
+
+class Requests:
+    """Counts requests by method and status."""
+
+    def __init__(self) -> None:
+        self.done: list[tuple[str, int]] = []
+
+    def request_done(self, method: str, status: int, seconds: float) -> None:
+        self.done.append((method, status))
 
 
 def name_of(raw: bytes) -> str:
@@ -169,6 +182,66 @@ async def test_an_object_is_posted_to_a_subresource() -> None:
     await KubeApi(transport).create(PODS, {"kind": "Binding"}, "ns", name="p", subresource="binding")
     (request,) = transport.requests
     assert (request.method, request.path) == ("POST", "/api/v1/namespaces/ns/pods/p/binding")
+
+
+@pytest.mark.parametrize(
+    ("given", "status"),
+    [(answer(200, {}), 200), (answer(409, {}), 409), (Unavailable("GET", "/", 0, "x", "y"), 0)],
+    ids=["200", "409", "no answer"],
+)
+async def test_every_answer_is_counted(given: Answer, status: int) -> None:
+    requests = Requests()
+    rate = RateLimit(FakeClock(), requests, qps=10.0, burst=5)
+    await asyncio.gather(
+        KubeApi(ScriptedTransport(lambda _: given), rate=rate).get(VOLUMES, "a"), return_exceptions=True
+    )
+    assert requests.done == [("GET", status)]
+
+
+async def test_a_watch_is_counted_when_it_starts() -> None:
+    requests = Requests()
+    wire = ScriptedTransport(lambda _: answer(500, b""), lambda _: (200, []))
+    api = KubeApi(wire, rate=RateLimit(FakeClock(), requests, qps=10.0, burst=5))
+    async with api.watch(VOLUMES, "5", timeout_seconds=240, silence=9.0):
+        assert requests.done == [("WATCH", 200)]
+
+
+async def test_requests_and_watches_wait_for_their_token() -> None:
+    clock = FakeClock()
+    wire = ScriptedTransport(lambda _: answer(200, {}), lambda _: (200, []))
+    api = KubeApi(wire, rate=RateLimit(clock, Requests(), qps=1.0, burst=1))
+
+    async def watch() -> None:
+        async with api.watch(VOLUMES, "5", timeout_seconds=240, silence=9.0):
+            return
+
+    tasks = [asyncio.ensure_future(work) for work in (api.get(VOLUMES, "a"), watch(), api.get(VOLUMES, "b"))]
+    for sent in (1, 2, 3):
+        await settle()
+        assert len(wire.requests) == sent
+        await clock.advance(1.0)
+    await asyncio.gather(*tasks)
+
+
+async def test_the_fence_is_called_after_the_wait_for_a_token() -> None:
+    """The term may end while a write waits: what was allowed before the wait says nothing about now."""
+    clock, over = FakeClock(), list[bool]()
+    wire = ScriptedTransport(lambda _: answer(200, thing("a", 2)))
+
+    def fence(request: Request) -> Request:
+        if over:
+            raise LeadershipLost("the term is over")
+        return request
+
+    api = KubeApi(wire, rate=RateLimit(clock, Requests(), qps=1.0, burst=1), fence=fence)
+    await api.conditional_patch(VOLUMES, "a", {}, resource_version=1)
+    waiting = asyncio.ensure_future(api.conditional_patch(VOLUMES, "a", {}, resource_version=2))
+    await settle()
+    over.append(True)
+    await clock.advance(1.0)
+    with pytest.raises(LeadershipLost):
+        await waiting
+    assert len(wire.requests) == 1
 
 
 def test_nothing_can_be_deleted_or_written_unconditionally() -> None:

@@ -9,7 +9,7 @@ import pytest
 from kube.client.api import KubeApi
 from kube.errors import LeadershipLost
 from kube.leaderelection.elector import Elector, new_identity
-from kube.leaderelection.leadership import FencedTransport, Leadership
+from kube.leaderelection.leadership import Leadership
 from kube.objects.api_resource import VOLUMES
 from tests.fake_clock import FakeClock
 from tests.kube.lease_server import LeaseServer
@@ -229,7 +229,7 @@ async def test_a_process_that_slept_through_its_term_does_not_write() -> None:
     async with electing(worker := Worker("a", clock, server)):
         await clock.advance(3)
         wire = ScriptedTransport(lambda _: answer(200, thing("v", 2)))
-        api = KubeApi(FencedTransport(wire, worker.terms[0]))
+        api = KubeApi(wire, fence=worker.terms[0].fence)
         await api.conditional_patch(VOLUMES, "v", {}, resource_version=1)
         assert wire.requests[-1].timeout <= 15.0
         clock.jump(30)  # SIGSTOP, and SIGCONT: no task has run yet

@@ -59,12 +59,7 @@ CHECK: Stack = ("kube/workqueue", "binder/controllers/reconciler", "binder/write
 PROBE: tuple[Stack, ...] = (("binder/writers/preconditions", "csi/drivers"), ("csi/drivers", "csi/probe"))
 """Each begins a task of its own."""
 WORKER: Stack = ("kube/workqueue", "binder/controllers/reconciler", "binder/writers/actor")
-SENDING: Stack = (
-    "binder/writers/object_client",
-    "kube/client/api",
-    "kube/client/rate_limit",
-    "kube/leaderelection/leadership",
-)
+SENDING: Stack = ("binder/writers/object_client", "kube/client/api")
 RESERVING: Stack = (*WORKER, *SENDING)
 COMPLETING: Stack = (*WORKER, "binder/writers/complete", *SENDING)
 NETWORK = "kube/client/connect"

@@ -10,7 +10,7 @@ import pytest
 from binder.model.view import PlanSettings
 from kube.client.api import KubeApi
 from kube.errors import LeadershipLost
-from kube.leaderelection.leadership import FencedTransport, Leadership
+from kube.leaderelection.leadership import Leadership
 from kube.objects.model import Pod
 from kube.store.collection import Collection
 from kube.store.store import Store
@@ -87,7 +87,7 @@ class World:
         self.connection = Connection(self.server)
         planning = PlanSettings()
         self.scheduler = compose(
-            KubeApi(FencedTransport(self.connection, self.leadership)),
+            KubeApi(self.connection, fence=self.leadership.fence),
             store=self.store,
             pods=pods,
             cluster=SchedulerCache(self.store, planning),

@@ -18,7 +18,7 @@ from kube.client.connect import connect
 from kube.client.event_recorder import EventRecorder
 from kube.client.transport import Transport
 from kube.clock import SystemClock
-from kube.leaderelection.leadership import FencedTransport, Leadership
+from kube.leaderelection.leadership import Leadership
 from kube.store.store import Store
 from prebinder.metrics.instruments import SchedulerInstruments
 from prebinder.runtime.informers import Cache
@@ -82,7 +82,7 @@ async def running_scheduler(
     """Run a scheduler for pods that name `name` while inside. `through` may intercept its requests."""
     clock, rng, metrics = SystemClock(), Random(1), CountedMetrics()
     async with await connect(str(kubeconfig)) as transport:
-        api = KubeApi(FencedTransport(through(transport), Leadership.unelected(clock, name)))
+        api = KubeApi(through(transport), fence=Leadership.unelected(clock, name).fence)
         store = Store(prefix)
         watches = Watches(store, [name])
         instruments = SchedulerInstruments("lease", watches.collections, clock.now())

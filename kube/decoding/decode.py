@@ -124,6 +124,19 @@ DECODERS: Final[Mapping[str, Decode]] = decoders(OWN_PREFIX)
 """Kind -> decoder, with the default prefix."""
 
 
+def tolerant(decode: Callable[[Raw], R], report: Callable[[MalformedObject], None]) -> Callable[[Raw], R | None]:
+    """Return the decoder for a list of which malformed objects are reported, and then None."""
+
+    def decoded(raw: Raw) -> R | None:
+        try:
+            return decode(raw)
+        except MalformedObject as error:
+            report(error)
+            return None
+
+    return decoded
+
+
 def _decode(kind: str, raw: bytes | Raw, decoder: msgspec.json.Decoder[W], project: Callable[[W], R]) -> R:
     try:
         return project(decoder.decode(raw))

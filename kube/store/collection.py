@@ -36,7 +36,7 @@ class Follower(Protocol[U_contra]):
 
 
 class Collection(Generic[T]):
-    """Holds the objects of one kind by key. `synced` tells whether a complete list has been received yet.
+    """Holds the objects of one kind by key.
 
     `version` is the version up to which lists and watch have been applied: `items` shows every change up to it, and of
     later ones those seen in direct responses. An object that is not held did not exist at `version`.
@@ -44,7 +44,6 @@ class Collection(Generic[T]):
 
     def __init__(self, indexes: Sequence[Follower[T]] = (), on_change: Callable[[], None] = lambda: None) -> None:
         self.items: Map[str, T] = Map()
-        self.synced = False
         self.version = 0
         self.listeners: list[Listener[T]] = []
         self._indexes = indexes
@@ -84,7 +83,6 @@ class Collection(Generic[T]):
         while keys := list(islice(unlisted_keys, STEP)):
             self._drop(keys, covered)
             yield
-        self.synced = True
 
     def upsert(self, item: T) -> None:
         """Store what the watch shows, unless a direct response showed a newer version."""

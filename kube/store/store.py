@@ -1,6 +1,7 @@
 """The cached state of the cluster: one collection per kind, the indexes that rules use, and snapshots at no cost."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from kube.decoding.decode_parts import OWN_PREFIX
 from kube.objects.model import (
@@ -27,8 +28,7 @@ from kube.store.storage_capacities import StorageCapacityIndex
 class Store:
     """Nine collections, and those that only some commands fill. `own_prefix` is the prefix of our annotations.
 
-    The optional ones are in no snapshot and do not count for `synced`: `budgets` (PodDisruptionBudgets) and
-    `namespaces`.
+    The optional ones are in no snapshot: `budgets` (PodDisruptionBudgets) and `namespaces`.
     """
 
     def __init__(self, own_prefix: str = OWN_PREFIX) -> None:
@@ -62,13 +62,21 @@ class Store:
         self.namespaces: Collection[Namespace] = Collection()
 
     @property
-    def synced(self) -> bool:
-        """Whether a complete list of every kind has been received, the optional ones aside."""
-        cluster_scoped = (self.volumes, self.classes, self.nodes, self.csi_nodes, self.csi_drivers, self.attachments)
-        namespaced = (self.claims, self.pods, self.capacities)
-        return all(collection.synced for collection in cluster_scoped) and all(
-            collection.synced for collection in namespaced
-        )
+    def collections(self) -> Mapping[str, Collection[Any]]:
+        """All of them by kind."""
+        return {
+            "PersistentVolumeClaim": self.claims,
+            "PersistentVolume": self.volumes,
+            "StorageClass": self.classes,
+            "Pod": self.pods,
+            "Node": self.nodes,
+            "CSINode": self.csi_nodes,
+            "CSIDriver": self.csi_drivers,
+            "CSIStorageCapacity": self.capacities,
+            "VolumeAttachment": self.attachments,
+            "PodDisruptionBudget": self.budgets,
+            "Namespace": self.namespaces,
+        }
 
     def snapshot(self) -> Snapshot:
         """Return the state of this moment; the same object until something changes."""

@@ -2,14 +2,15 @@
 
 import logging
 from http import HTTPStatus
-from typing import Final, Protocol
+from typing import Final
 
 from aiohttp import web
 
 from kube.configuration.document import ConfigurationError
 from prebinder.control.request import read_body, refused
 from prebinder.control.server import Route
-from scheduler.framework.config import Configuration, render
+from scheduler.framework.config import render
+from scheduler.standalone.config_watch import ConfigurationInForce
 
 LARGEST_CONFIGURATION: Final = 1024 * 1024
 """Bytes, as much as a ConfigMap can hold."""
@@ -18,20 +19,10 @@ _YAML: Final = ("application/yaml", "application/x-yaml", "text/yaml")
 logger = logging.getLogger(__name__)
 
 
-class InForce(Protocol):
-    """The configuration in use (scheduler.standalone.config_watch)."""
-
-    @property
-    def current(self) -> Configuration: ...
-
-    async def apply(self, content: bytes) -> None:
-        """Apply a configuration as a whole. Raises ConfigurationError, and then nothing has changed."""
-
-
 class ConfigEndpoint:
     """Returns and replaces a configuration."""
 
-    def __init__(self, configurations: InForce) -> None:
+    def __init__(self, configurations: ConfigurationInForce) -> None:
         self._configurations = configurations
 
     def routes(self) -> tuple[Route, Route]:

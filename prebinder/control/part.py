@@ -6,12 +6,13 @@ from pathlib import Path
 
 from kube.background import in_background
 from kube.clock import Clock
-from prebinder.control.config_endpoint import ConfigEndpoint, InForce
+from prebinder.control.config_endpoint import ConfigEndpoint
 from prebinder.control.pod_binding_rpc import PodBinding, pod_binding_methods
 from prebinder.control.profile_endpoint import ProfileEndpoint
 from prebinder.control.server import ControlServer, rpc_route
 from prebinder.control.token import ControlToken
 from prebinder.errors import CommandError
+from scheduler.standalone.config_watch import ConfigurationInForce
 
 
 @asynccontextmanager
@@ -19,7 +20,7 @@ async def serving_control(
     address: tuple[str, int] | None,
     token_file: Path,
     binding: Callable[[], PodBinding | None],
-    configurations: InForce,
+    configurations: ConfigurationInForce,
     clock: Clock,
 ) -> AsyncIterator[int]:
     """Serve while inside the context and yield the port; 0, and nothing is served, without an address.

@@ -17,8 +17,9 @@ from binder.reservation.contract import Annotations
 from csi.client.endpoint import Endpoint
 from csi.drivers import Drivers
 from csi.health.verdict import Verdict
+from kube.background import in_background
 from kube.client.api import KubeApi
-from kube.client.reflector import Reflector
+from kube.client.reflector import Reflector, all_synced, run_all
 from kube.clock import SystemClock
 from kube.decoding.decode import decoders
 from kube.objects.api_resource import CLAIMS, CSI_NODES, NODES, VOLUMES, Resource
@@ -27,9 +28,8 @@ from kube.store.snapshot import Snapshot
 from kube.store.store import Store
 from prebinder.metrics.unobserved import Unobserved
 from prebinder.reports.health_rows import HEADERS, WIDE_HEADERS, HealthRow, health_row
-from prebinder.reports.match_report import console_for, print_unbroken
 from prebinder.reports.sweep_reports import BETWEEN_READINGS, LatestSweeps
-from prebinder.reports.tables import table_of
+from prebinder.reports.tables import console_for, print_unbroken, table_of
 from prebinder.runtime.signals import stop_requested
 
 BETWEEN_QUESTIONS: Final = 5.0
@@ -163,28 +163,16 @@ async def _following(
 ) -> AsyncIterator[tuple[Store, asyncio.Event]]:
     """Yield a store that follows the cluster, listed once, and an event for its changes."""
     store, changed = Store(prefix), asyncio.Event()
-    kinds: Mapping[Resource, Any] = {
-        VOLUMES: store.volumes,
-        CLAIMS: store.claims,
-        CSI_NODES: store.csi_nodes,
-        NODES: store.nodes,
-    }
     reflectors: dict[Resource, Reflector[Any]] = {}
-    for resource, collection in kinds.items():
-        if resource not in denied:
-            collection.listeners.append(lambda _old, _new: changed.set())
-            decode: Any = decoders(prefix)[resource.kind]
-            reflectors[resource] = Reflector(
-                api, resource, decode, collection, clock=SystemClock(), observer=Unobserved(), rng=Random()
-            )
-    tasks = [asyncio.create_task(reflector.run()) for reflector in reflectors.values()]
-    try:
+    for resource in {VOLUMES, CLAIMS, CSI_NODES, NODES}.difference(denied):
+        collection, decode = store.collections[resource.kind], decoders(prefix)[resource.kind]
+        collection.listeners.append(lambda _old, _new: changed.set())
+        reflectors[resource] = Reflector(
+            api, resource, decode, collection, clock=SystemClock(), observer=Unobserved(), rng=Random()
+        )
+    async with in_background(run_all(reflectors.values())):
         await reflectors[VOLUMES].synced.wait()
         with suppress(TimeoutError):
             async with asyncio.timeout(_LISTED_WITHIN):
-                await asyncio.gather(*(reflector.synced.wait() for reflector in reflectors.values()))
+                await all_synced(reflectors.values())
         yield store, changed
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)

@@ -13,7 +13,8 @@ from prebinder.errors import CommandError
 from prebinder.reports.match_input import Objects, read_objects
 from prebinder.reports.match_pod_report import print_pods, write_pods
 from prebinder.reports.match_pods import PodAnswer, pod_answers, waiting
-from prebinder.reports.match_report import console_for, print_table, write_claims
+from prebinder.reports.match_report import print_table, write_claims
+from prebinder.reports.tables import console_for
 
 _AS_IT_SHOULD: Final = frozenset(
     {None, Reason.WAIT_FOR_FIRST_CONSUMER, Reason.DYNAMIC_CLASS, Reason.PROVISIONING_CHOSEN}

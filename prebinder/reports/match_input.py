@@ -19,25 +19,14 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from kube.decoding.decode import DECODERS, MalformedObject
+from kube.objects.api_resource import NAMESPACES, WATCHED
 from kube.objects.model import Claim, Node, Pod, Record, StorageClass, Volume, record_key
 from kube.store.snapshot import Snapshot
 from kube.store.store import snapshot_of
 from prebinder.errors import CommandError
 from prebinder.reports.match_documents import ENVELOPE, Document, Unreadable, documents
 
-_KINDS: Final = {
-    "PersistentVolume": "v1",
-    "PersistentVolumeClaim": "v1",
-    "Pod": "v1",
-    "Node": "v1",
-    "StorageClass": "storage.k8s.io",
-    "CSINode": "storage.k8s.io",
-    "CSIDriver": "storage.k8s.io",
-    "CSIStorageCapacity": "storage.k8s.io",
-    "VolumeAttachment": "storage.k8s.io",
-    "Namespace": "v1",
-}
-"""The kinds that are read, and their API: other APIs have a Node too."""
+_APIS: Final = {resource.kind: resource.group or resource.version for resource in (*WATCHED, NAMESPACES)}
 
 _EXPECTED: Final = "Expected YAML or JSON objects, as `kubectl get ... -o json` prints them"
 
@@ -66,7 +55,7 @@ class Objects:
         """Decode and keep an object; a malformed one becomes a fault, one that is not needed is counted."""
         if not kind:
             self.faults.append(f"{source}: an object without a kind")
-        elif _KINDS.get(kind) != api.partition("/")[0] and (api or kind not in _KINDS):
+        elif not is_record(kind, api):
             self.ignored[kind] += 1
         else:
             try:
@@ -98,10 +87,15 @@ class Objects:
 
     def summary(self) -> str:
         """Return in one line what was read and what was not."""
-        counts = [len(self.volumes), len(self.claims), len(self.pods), len(self.nodes), len(self.classes)]
-        parts = [f"{count} {kind}" for kind, count in zip(_KINDS, counts, strict=False)]
-        parts += [f"{len(records)} {kind.__name__}" for kind, records in self.others.items()]
-        read = ", ".join(parts)
+        counts = {
+            "PersistentVolume": len(self.volumes),
+            "PersistentVolumeClaim": len(self.claims),
+            "Pod": len(self.pods),
+            "Node": len(self.nodes),
+            "StorageClass": len(self.classes),
+            **{kind.__name__: len(records) for kind, records in self.others.items()},
+        }
+        read = ", ".join(f"{count} {kind}" for kind, count in counts.items())
         ignored = ", ".join(f"{count} {kind}" for kind, count in sorted(self.ignored.items()))
         return f"Read {read}." + (f" Ignored: {ignored}." if ignored else "")
 
@@ -113,6 +107,12 @@ class Sink(Protocol):
 
     def take(self, raw: bytes | Raw, api: str, kind: str, source: str) -> None:
         """Receive an object of this kind; `api` is its apiVersion, and both are empty if it does not state them."""
+
+
+def is_record(kind: str, api: str) -> bool:
+    """Whether objects of this kind become records. `api` is their apiVersion, or empty: other APIs have a Node too."""
+    known = _APIS.get(kind)
+    return known is not None and known == (api.partition("/")[0] or known)
 
 
 def read_objects(paths: Sequence[str], stdin: BinaryIO) -> Objects:

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from binder.matching.rejection import Reason, Rejection
 from prebinder.reports.match_pods import NodeAnswer, PodAnswer
-from prebinder.reports.match_report import plain_table, print_unbroken
+from prebinder.reports.tables import plain_table, print_unbroken
 
 _MOST_VOLUMES_NAMED = 3
 

@@ -6,8 +6,6 @@ from heapq import nsmallest
 from typing import BinaryIO, Final
 
 import msgspec
-from rich import box
-from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -17,12 +15,9 @@ from binder.matching.match import Match
 from binder.matching.matching import class_of
 from binder.matching.rejection import Reason, Rejection
 from kube.objects.model import Node, Volume
+from prebinder.reports.tables import plain_table, print_unbroken
 
 HEADER: Final = b'{"apiVersion":"pvc-prebinder/v1alpha1","kind":"MatchReport","claims":['
-
-_WIDEST: Final = 1 << 16
-_PLAIN_WIDTH: Final = 160
-"""Columns if the output is not a terminal, where the width of the reader's window is unknown."""
 
 _MOST_TELLING_FIRST: Final = (
     Reason.OTHER_VOLUME_PREBOUND,
@@ -123,29 +118,6 @@ def print_table(matches: Sequence[Match], volumes: Sequence[Volume], console: Co
             print_unbroken(_refusals(match, refused), console)
 
 
-def print_unbroken(table: Table, console: Console) -> None:
-    """Print a table without breaking a word or a name: in a window too narrow for that, its lines are longer."""
-    cells = [[str(cell) for cell in (column.header, *column.cells)] for column in table.columns]
-    words = [max((cell_len(word) for cell in column for word in cell.split()), default=1) for column in cells]
-    widths = [max(map(cell_len, column)) for column in cells]
-    natural = console.measure(table, options=console.options.update(width=_WIDEST)).maximum
-    too_much = natural - max(console.width, natural - sum(widths) + sum(words))
-    for _ in range(too_much):
-        widest = max(range(len(widths)), key=lambda place: (widths[place] > words[place], widths[place]))
-        widths[widest] -= 1
-    for column, width in zip(table.columns, widths, strict=True):
-        column.width = width
-    window, console.width = console.width, max(console.width, natural - max(too_much, 0))
-    console.print(table, crop=False)
-    console.width = window
-
-
-def console_for() -> Console:
-    """Return a console on the standard output: formatted on a terminal, plain and wide anywhere else."""
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=_PLAIN_WIDTH)
-
-
 def answer_text(match: Match, volumes: Iterable[Volume]) -> str:
     """Return in words what the claim gets, and which rule decided between these volumes."""
     if match.reason is not None:
@@ -203,11 +175,3 @@ def _nearest(match: Match, refused: Iterable[Tally]) -> Iterator[tuple[Rejection
     for tally in refused:
         nearest = tally.nearest(match.claim.request, 1)
         yield next(match.rejections(nearest)), len(tally.volumes)
-
-
-def plain_table(*headers: str) -> Table:
-    """Return an empty table in the style of this report."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for header in headers:
-        table.add_column(header, overflow="fold")
-    return table

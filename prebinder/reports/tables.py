@@ -1,17 +1,53 @@
-"""The style of tables."""
+"""The style of tables, and how they fit a window."""
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from rich import box
+from rich.cells import cell_len
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+
+_WIDEST: Final = 1 << 16
+_PLAIN_WIDTH: Final = 160
+"""Columns if the output is not a terminal, where the width of the reader's window is unknown."""
+
+
+def plain_table(*headers: str) -> Table:
+    """Return an empty table in the style of all reports."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for header in headers:
+        table.add_column(header, overflow="fold")
+    return table
 
 
 def table_of(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
     """Return a table of plain texts; empty cells are shown as a dash."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for header in headers:
-        table.add_column(header, overflow="fold")
+    table = plain_table(*headers)
     for row in rows:
         table.add_row(*(Text(cell or "-") for cell in row))
     return table
+
+
+def print_unbroken(table: Table, console: Console) -> None:
+    """Print a table without breaking a word or a name: in a window too narrow for that, its lines are longer."""
+    cells = [[str(cell) for cell in (column.header, *column.cells)] for column in table.columns]
+    words = [max((cell_len(word) for cell in column for word in cell.split()), default=1) for column in cells]
+    widths = [max(map(cell_len, column)) for column in cells]
+    natural = console.measure(table, options=console.options.update(width=_WIDEST)).maximum
+    too_much = natural - max(console.width, natural - sum(widths) + sum(words))
+    for _ in range(too_much):
+        widest = max(range(len(widths)), key=lambda place: (widths[place] > words[place], widths[place]))
+        widths[widest] -= 1
+    for column, width in zip(table.columns, widths, strict=True):
+        column.width = width
+    window, console.width = console.width, max(console.width, natural - max(too_much, 0))
+    console.print(table, crop=False)
+    console.width = window
+
+
+def console_for() -> Console:
+    """Return a console on the standard output: formatted on a terminal, plain and wide anywhere else."""
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=_PLAIN_WIDTH)

@@ -10,7 +10,7 @@ from typing import Final
 from msgspec import Raw
 
 from kube.client.api import KubeApi, Listing
-from kube.decoding.decode import MalformedObject, decode_volume, decoders
+from kube.decoding.decode import MalformedObject, decode_claim, decode_volume, decoders, tolerant
 from kube.errors import Forbidden, NotFound
 from kube.objects.api_resource import CLAIMS, CSI_NODES, NODES, VOLUMES, Resource
 from kube.objects.model import Record, Volume
@@ -24,14 +24,7 @@ _FEW: Final = 20
 
 async def read_volumes(api: KubeApi, names: Sequence[str], prefix: str) -> list[Volume]:
     """Return the named volumes, or all of them, sorted by name. CommandError for a name that does not exist."""
-
-    def take(raw: Raw) -> Volume | None:
-        try:
-            return decode_volume(raw, prefix)
-        except MalformedObject as error:
-            sys.stderr.write(f"pvc-prebinder: skipped {error}\n")
-            return None
-
+    take = tolerant(partial(decode_volume, own_prefix=prefix), _skip)
     if 0 < len(names) <= _FEW:
         records = [take(await _read(api, name)) for name in names]
         volumes = {volume.name: volume for volume in records if volume is not None}
@@ -80,23 +73,19 @@ async def _allowed(resource: Resource, read: Callable[[], Awaitable[list[Record]
 
 
 async def _list(api: KubeApi, resource: Resource, prefix: str) -> list[Record]:
-    take: Callable[[Raw], Record | None] = partial(_decoded, resource, prefix)
-    listing: Listing[Record] = await api.list_all(resource, take)
+    listing: Listing[Record] = await api.list_all(resource, tolerant(decoders(prefix)[resource.kind], _skip))
     return list(listing.items)
 
 
 async def _read_claims(api: KubeApi, volumes: Iterable[Volume], prefix: str) -> list[Record]:
+    take = tolerant(partial(decode_claim, own_prefix=prefix), _skip)
     claims: list[Record | None] = []
     for reference in [volume.claim for volume in volumes if volume.claim is not None]:
         with suppress(NotFound):
             raw = await api.get(CLAIMS, reference.name, reference.namespace)
-            claims.append(_decoded(CLAIMS, prefix, raw))
+            claims.append(take(raw))
     return [claim for claim in claims if claim is not None]
 
 
-def _decoded(resource: Resource, prefix: str, raw: Raw) -> Record | None:
-    try:
-        return decoders(prefix)[resource.kind](raw)
-    except MalformedObject as error:
-        sys.stderr.write(f"pvc-prebinder: skipped {error}\n")
-        return None
+def _skip(error: MalformedObject) -> None:
+    sys.stderr.write(f"pvc-prebinder: skipped {error}\n")

@@ -10,21 +10,7 @@ from kube.client.drift_check import CheckedKind, DriftCheck
 from kube.client.reflector import Reflector, all_synced, run_all
 from kube.clock import Clock
 from kube.decoding.decode import decoders
-from kube.objects.api_resource import (
-    ATTACHMENTS,
-    CAPACITIES,
-    CLAIMS,
-    CSI_DRIVERS,
-    CSI_NODES,
-    DISRUPTION_BUDGETS,
-    NAMESPACES,
-    NODES,
-    PODS,
-    STORAGE_CLASSES,
-    VOLUMES,
-    WATCHED,
-    Resource,
-)
+from kube.objects.api_resource import WATCHED, Resource
 from kube.store.collection import Collection
 from kube.store.store import Store
 from prebinder.metrics.api import WatchMetrics
@@ -35,20 +21,7 @@ DRIFT_SECONDS: Final = 30.0
 
 def collections_in(store: Store, watched: Iterable[Resource] = WATCHED) -> dict[Resource, Collection[Any]]:
     """Return the store's collections of these kinds."""
-    collections: Mapping[Resource, Collection[Any]] = {
-        CLAIMS: store.claims,
-        VOLUMES: store.volumes,
-        STORAGE_CLASSES: store.classes,
-        PODS: store.pods,
-        NODES: store.nodes,
-        CSI_NODES: store.csi_nodes,
-        CSI_DRIVERS: store.csi_drivers,
-        CAPACITIES: store.capacities,
-        ATTACHMENTS: store.attachments,
-        DISRUPTION_BUDGETS: store.budgets,
-        NAMESPACES: store.namespaces,
-    }
-    return {resource: collections[resource] for resource in watched}
+    return {resource: store.collections[resource.kind] for resource in watched}
 
 
 class Cache:

@@ -8,7 +8,7 @@ from typing import Final
 from msgspec import Struct
 from rich.text import Text
 
-from prebinder.reports.match_report import console_for, plain_table
+from prebinder.reports.tables import console_for, plain_table
 from scheduler.simulator.nodes_needed import NodesNeeded
 from scheduler.simulator.summary import Summary, Use
 

@@ -14,7 +14,7 @@ from msgspec import Raw
 from binder.reservation.contract import Annotations
 from binder.writers.object_client import FASTER, patch_as_seen
 from kube.client.api import KubeApi
-from kube.decoding.decode import MalformedObject, decode_claim, decode_pod_record, decode_volume
+from kube.decoding.decode import MalformedObject, decode_claim, decode_pod_record, decode_volume, tolerant
 from kube.errors import Invalid, NotFound
 from kube.objects.api_resource import CLAIMS, PODS, VOLUMES, Resource
 from kube.objects.model import Claim, Pod, Volume
@@ -89,14 +89,10 @@ class Remover:
         return decode_claim(raw, self.annotations.prefix)
 
     async def _go_through(self, kind: _Kind[R]) -> None:
-        def take(raw: Raw) -> R | None:
-            try:
-                return kind.decode(raw)
-            except MalformedObject as error:
-                self._leave(kind.resource.kind, str(error))
-                return None
+        def leave(error: MalformedObject) -> None:
+            self._leave(kind.resource.kind, str(error))
 
-        for record in (await self.api.list_all(kind.resource, take)).items:
+        for record in (await self.api.list_all(kind.resource, tolerant(kind.decode, leave))).items:
             name = f"{kind.resource.kind} {record.name if isinstance(record, Volume) else record.key}"
             if (
                 isinstance(record, Volume)

@@ -2,15 +2,13 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 from random import Random
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
-from msgspec import Raw
 
 from binder.reservation.contract import Annotations
 from kube.client.api import KubeApi
@@ -24,10 +22,10 @@ from kube.store.collection import Collection
 from kube.store.store import Store
 from prebinder.metrics.unobserved import Unobserved
 from prebinder.runtime.informers import collections_in
-from prebinder.why.facts import decode_details
+from prebinder.why.facts.decode_details import EventAbout, detail_decoders
 from prebinder.why.facts.details import EventRecord, latest_events
 from prebinder.why.facts.facts import Facts, Look, ObjectKey, Source
-from prebinder.why.reading.live import OF_THE_NAMESPACE, RESOURCES
+from prebinder.why.reading.resources import OF_THE_NAMESPACE, RESOURCES
 
 T = TypeVar("T")
 
@@ -105,6 +103,7 @@ class WatchedFacts:
         self._prefix = prefix
         self._clock = clock
         self._store = Store(prefix)
+        self._details = detail_decoders(self._annotations.sweeps)
         self._shelves: dict[Source, Shelf[Any]] = {source: Shelf(self.changed.set) for source in Source}
         self._reflectors: dict[Source, Reflector[Any]] = {}
 
@@ -128,11 +127,11 @@ class WatchedFacts:
         """List the Leases, which change too often to be watched. Raises KubeError if the server does not respond."""
         leases = RESOURCES[Source.LEASES]
         try:
-            listing = await self._api.list_all(leases, partial(decode_details.lease, sweeps=self._annotations.sweeps))
+            listing = await self._api.list_all(leases, self._details[Source.LEASES])
         except Forbidden:
             self.skipped[Source.LEASES] = "forbidden"
             return
-        self._shelves[Source.LEASES].items = {f"{each.namespace}/{each.name}": each for each in listing.items}
+        self._shelves[Source.LEASES].items = {lease.key: lease for lease in listing.items}
 
     def facts(self, now: datetime) -> Facts:
         """Return the facts of this moment."""
@@ -190,7 +189,7 @@ class WatchedFacts:
         """Return where the objects of a source go, and how they are read."""
         record = decoders(self._prefix).get(kind)
         collection = collections_in(self._store).get(RESOURCES[source])
-        shelf, details = self._shelves[source], _DETAILS.get(source)
+        shelf, details = self._shelves[source], self._details.get(source)
         if collection is None or record is None:
             assert details is not None, "a source is kept as records, as details, or both"
             return shelf, _keyed(details)
@@ -198,17 +197,6 @@ class WatchedFacts:
         if details is None:
             return collection, record
         return DetailedCollection(collection, shelf), _both(record, details)
-
-
-_DETAILS: Final[Mapping[Source, Callable[[bytes | Raw], Any]]] = {
-    Source.CLAIMS: decode_details.claim_details,
-    Source.PODS: decode_details.pod_details,
-    Source.ATTACHMENTS: decode_details.attachment_details,
-    Source.EVENTS: decode_details.event,
-    Source.QUOTAS: decode_details.quota,
-    Source.SNAPSHOTS: decode_details.snapshot,
-    Source.DEVICE_CLAIMS: decode_details.device_claim,
-}
 
 
 def _keyed(details: Callable[[bytes], T]) -> Callable[[bytes], Kept[T]]:
@@ -219,7 +207,7 @@ def _both(record: Callable[[bytes], Record], details: Callable[[bytes], T]) -> C
     return lambda raw: (record(raw), details(raw))
 
 
-def _by_object(events: Iterable[decode_details.EventAbout]) -> dict[ObjectKey, tuple[EventRecord, ...]]:
+def _by_object(events: Iterable[EventAbout]) -> dict[ObjectKey, tuple[EventRecord, ...]]:
     by_object: defaultdict[ObjectKey, list[EventRecord]] = defaultdict(list)
     for about in events:
         by_object[about.kind, about.key].append(about.event)

@@ -2,14 +2,14 @@
 allows.
 """
 
-from collections.abc import Iterable
-from datetime import datetime
-from typing import Annotated, Final
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any, Final
 
 import msgspec
-from msgspec import UNSET, Meta, Raw, Struct
+from msgspec import UNSET, Raw, Struct
 
-from kube.decoding.wire import Amounts, OwnerReference, RawPart, Text, Texts, Wire
+from kube.decoding.wire import Amounts, OwnerReference, RawPart, Text, Texts, Time, Wire
 from kube.rules.quantity import QuantityError, parse_quantity
 from prebinder.why.facts.details import (
     AttachmentDetails,
@@ -23,8 +23,7 @@ from prebinder.why.facts.details import (
     QuotaRecord,
     SnapshotRecord,
 )
-
-_Time = Annotated[datetime, Meta(tz=True)] | None
+from prebinder.why.facts.facts import Source
 
 
 class _Owner(OwnerReference):
@@ -34,8 +33,8 @@ class _Owner(OwnerReference):
 class _Metadata(Wire):
     name: Text = None
     namespace: Text = None
-    creation_timestamp: _Time = None
-    deletion_timestamp: _Time = None
+    creation_timestamp: Time = None
+    deletion_timestamp: Time = None
     finalizers: Texts = None
     owner_references: list[_Owner] | None = None
     labels: dict[str, str | None] | None = None
@@ -47,7 +46,7 @@ class _Condition(Wire):
     status: Text = None
     reason: Text = None
     message: Text = None
-    last_transition_time: _Time = None
+    last_transition_time: Time = None
 
 
 class _Reference(Wire):
@@ -110,7 +109,7 @@ class _EventSource(Wire):
 
 
 class _Series(Wire):
-    last_observed_time: _Time = None
+    last_observed_time: Time = None
     count: int | None = None
 
 
@@ -127,9 +126,9 @@ class _Event(Wire):
     deprecated_source: _EventSource | None = None
     reporting_component: Text = None
     reporting_controller: Text = None
-    last_timestamp: _Time = None
-    deprecated_last_timestamp: _Time = None
-    event_time: _Time = None
+    last_timestamp: Time = None
+    deprecated_last_timestamp: Time = None
+    event_time: Time = None
     series: _Series | None = None
     count: int | None = None
     deprecated_count: int | None = None
@@ -138,7 +137,7 @@ class _Event(Wire):
 class _LeaseSpec(Wire):
     holder_identity: Text = None
     lease_duration_seconds: float | None = None
-    renew_time: _Time = None
+    renew_time: Time = None
 
 
 class _Lease(Wire):
@@ -312,6 +311,23 @@ def device_claim(raw: bytes | Raw) -> DeviceClaimRecord:
     metadata, status = decoded.metadata or _Metadata(), decoded.status or _DeviceClaimStatus()
     allocated = status.allocation is not UNSET and bytes(status.allocation) != b"null"
     return DeviceClaimRecord(metadata.namespace or "default", metadata.name or "", allocated)
+
+
+def detail_decoders(sweeps: str) -> Mapping[Source, Callable[[bytes | Raw], Any]]:
+    """Return how the objects of each source are decoded; of the other sources nothing is read that others do not read.
+
+    `sweeps` is the key of the annotation on Leases with the reports of sweeps.
+    """
+    return {
+        Source.CLAIMS: claim_details,
+        Source.PODS: pod_details,
+        Source.ATTACHMENTS: attachment_details,
+        Source.EVENTS: event,
+        Source.LEASES: partial(lease, sweeps=sweeps),
+        Source.QUOTAS: quota,
+        Source.SNAPSHOTS: snapshot,
+        Source.DEVICE_CLAIMS: device_claim,
+    }
 
 
 def _data_source(reference: _Reference | None) -> DataSource | None:

@@ -77,22 +77,27 @@ def latest_events(events: Iterable[EventRecord]) -> tuple[EventRecord, ...]:
     return tuple(sorted(events, key=when, reverse=True)[:EVENTS_KEPT])
 
 
-class LeaseRecord(Struct, frozen=True, gc=False):
-    """A Lease: who holds it, and when it was renewed last. `duration` in seconds, `sweeps` as annotated by us."""
-
+class _Named(Struct, frozen=True, gc=False):
     namespace: str
     name: str
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+class LeaseRecord(_Named, frozen=True, gc=False):
+    """A Lease: who holds it, and when it was renewed last. `duration` in seconds, `sweeps` as annotated by us."""
+
     holder: str = ""
     renewed: datetime | None = None
     duration: float = 0.0
     sweeps: str = ""
 
 
-class QuotaRecord(Struct, frozen=True, gc=False):
+class QuotaRecord(_Named, frozen=True, gc=False):
     """A ResourceQuota: what it limits and what is used, in nano-units by resource name."""
 
-    namespace: str
-    name: str
     hard: tuple[tuple[str, int], ...] = ()
     used: tuple[tuple[str, int], ...] = ()
 
@@ -106,20 +111,16 @@ class AttachmentDetails(Struct, frozen=True, gc=False):
     created: datetime | None = None
 
 
-class SnapshotRecord(Struct, frozen=True, gc=False):
+class SnapshotRecord(_Named, frozen=True, gc=False):
     """A VolumeSnapshot: `ready` if a volume can be created from it; `restore_size` in nano-units, 0 if not stated."""
 
-    namespace: str
-    name: str
     ready: bool = False
     content: str = ""
     restore_size: int = 0
     error: str = ""
 
 
-class DeviceClaimRecord(Struct, frozen=True, gc=False):
+class DeviceClaimRecord(_Named, frozen=True, gc=False):
     """A ResourceClaim (DRA): `allocated` if devices were allocated for it."""
 
-    namespace: str
-    name: str
     allocated: bool = False

@@ -8,24 +8,7 @@ from typing import BinaryIO, Final
 from prebinder.reports.match_input import read_into
 from prebinder.why.facts.facts import Facts, Source
 from prebinder.why.reading.gathering import Gathering
-
-_KINDS: Final = {
-    Source.CLAIMS: "PersistentVolumeClaim",
-    Source.VOLUMES: "PersistentVolume",
-    Source.CLASSES: "StorageClass",
-    Source.PODS: "Pod",
-    Source.ALL_PODS: "Pod",
-    Source.NODES: "Node",
-    Source.CSI_NODES: "CSINode",
-    Source.CSI_DRIVERS: "CSIDriver",
-    Source.CAPACITIES: "CSIStorageCapacity",
-    Source.ATTACHMENTS: "VolumeAttachment",
-    Source.EVENTS: "Event",
-    Source.QUOTAS: "ResourceQuota",
-    Source.LEASES: "Lease",
-    Source.SNAPSHOTS: "VolumeSnapshot",
-    Source.DEVICE_CLAIMS: "ResourceClaim",
-}
+from prebinder.why.reading.resources import RESOURCES
 
 _DUMPED_TOGETHER: Final = frozenset({Source.CLAIMS, Source.VOLUMES, Source.CLASSES, Source.PODS, Source.ALL_PODS})
 """`kubectl get pv,pvc,sc,node,pod -A`: a dump with cluster-scoped kinds has these too, even if one has no objects.
@@ -48,12 +31,12 @@ def facts_from(paths: Sequence[str], stdin: BinaryIO, now: datetime, prefix: str
     """
     gathering = Gathering(prefix)
     read_into(gathering, paths, stdin)
-    read = {source for source, kind in _KINDS.items() if kind in gathering.kinds}
+    read = {source for source, resource in RESOURCES.items() if resource.kind in gathering.kinds}
     if gathering.kinds & _OF_THE_CLUSTER:
         read |= _DUMPED_TOGETHER
     if Source.CSI_NODES in read:
         # Every node has a CSINode; of CSIDrivers a cluster may have none, and that is often the cause.
         read.add(Source.CSI_DRIVERS)
-    skipped = {source: _ABSENT for source in _KINDS if source not in read}
+    skipped = {source: _ABSENT for source in RESOURCES if source not in read}
     facts = gathering.facts(min(now, gathering.written_at or now), read, skipped, everywhere=True)
     return replace(facts, events_end=gathering.last_event), gathering.faults

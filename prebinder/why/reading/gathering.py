@@ -1,7 +1,7 @@
 """Collects objects into facts: one by one, from any source."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, Final
 
@@ -13,37 +13,34 @@ from binder.matching.matching import IMMEDIATE
 from binder.reservation.contract import Annotations
 from kube.decoding.decode import MalformedObject, decoders
 from kube.decoding.wire import ClaimReference, Metadata, Text, Wire
-from kube.objects.model import PROVISIONED_BY, Claim, Namespace, Pod, Record, StorageClass
-from kube.store.collection import Collection
+from kube.objects.model import (
+    PROVISIONED_BY,
+    Claim,
+    Namespace,
+    Pod,
+    Record,
+    StorageClass,
+    VolumeAttachment,
+    record_key,
+)
 from kube.store.snapshot import Snapshot
 from kube.store.store import Store
-from prebinder.why.facts import decode_details
-from prebinder.why.facts.details import (
-    AttachmentDetails,
-    ClaimDetails,
-    DeviceClaimRecord,
-    EventRecord,
-    LeaseRecord,
-    PodDetails,
-    QuotaRecord,
-    SnapshotRecord,
-    latest_events,
+from prebinder.reports.match_input import is_record
+from prebinder.why.facts.decode_details import (
+    attachment_details,
+    claim_details,
+    detail_decoders,
+    event,
+    pod_details,
 )
+from prebinder.why.facts.details import EventRecord, latest_events
 from prebinder.why.facts.facts import Facts, Look, ObjectKey, Source
+from prebinder.why.reading.resources import RESOURCES
 
-_APIS: Final = {
-    "PersistentVolume": "v1",
-    "PersistentVolumeClaim": "v1",
-    "Pod": "v1",
-    "Node": "v1",
-    "Namespace": "v1",
-    "StorageClass": "storage.k8s.io",
-    "CSINode": "storage.k8s.io",
-    "CSIDriver": "storage.k8s.io",
-    "CSIStorageCapacity": "storage.k8s.io",
-    "VolumeAttachment": "storage.k8s.io",
+_ALONE: Final = {
+    RESOURCES[source].kind: source for source in (Source.LEASES, Source.QUOTAS, Source.SNAPSHOTS, Source.DEVICE_CLAIMS)
 }
-"""Kinds that become records, and their API group (or version, in the core group)."""
+"""Kinds that do not become records."""
 
 
 class _ClaimPhase(Wire):
@@ -79,27 +76,14 @@ class Gathering:
         self._idle_classes: set[str] = set()
         self.faults: list[str] = []
         self.kinds: set[str] = set()
-        self._prefix = prefix
         self._annotations = Annotations(prefix)
         self._decoders = decoders(prefix)
+        self._detail_decoders = detail_decoders(self._annotations.sweeps)
         self._records: defaultdict[str, dict[str, Record]] = defaultdict(dict)
         self._changed: set[str] = set()
         self._store = Store(prefix)
-        self._claims: dict[str, ClaimDetails] = {}
-        self._pods: dict[str, PodDetails] = {}
+        self._details: dict[Source, dict[str, Any]] = {source: {} for source in self._detail_decoders}
         self._events: defaultdict[ObjectKey, list[EventRecord]] = defaultdict(list)
-        self._leases: dict[str, LeaseRecord] = {}
-        self._quotas: dict[str, QuotaRecord] = {}
-        self._attachments: dict[str, AttachmentDetails] = {}
-        self._snapshots: dict[str, SnapshotRecord] = {}
-        self._device_claims: dict[str, DeviceClaimRecord] = {}
-        self._others: dict[str, Callable[[bytes | Raw], None]] = {
-            "Event": self._event,
-            "Lease": self._lease,
-            "ResourceQuota": self._quota,
-            "VolumeSnapshot": self._snapshot,
-            "ResourceClaim": self._device_claim,
-        }
 
     def take(self, raw: bytes | Raw, api: str, kind: str, source: str) -> None:
         """Add an object of this kind; `api` is its apiVersion. What is not needed is skipped."""
@@ -108,9 +92,12 @@ class Gathering:
             return
         self.kinds.add(kind)
         try:
-            if kind in self._others:
-                self._others[kind](raw)
-            elif kind in _APIS and _APIS[kind] == (api.partition("/")[0] or _APIS[kind]):
+            if kind == "Event":
+                self._event(raw)
+            elif kind in _ALONE:
+                details = self._detail_decoders[_ALONE[kind]](raw)
+                self._details[_ALONE[kind]][details.key] = details
+            elif is_record(kind, api):
                 self._record(kind, raw)
         except (MalformedObject, msgspec.MsgspecError) as error:
             self.faults.append(f"{source}: {error}")
@@ -121,14 +108,15 @@ class Gathering:
 
         In a running cluster some Lease always is. A file may hold only that of a component that has stopped.
         """
-        renewals = [lease.renewed for lease in self._leases.values() if lease.renewed is not None]
+        renewals = [lease.renewed for lease in self._details[Source.LEASES].values() if lease.renewed is not None]
         if not renewals:
             return None
         waiting = (record for kind in ("Pod", "PersistentVolumeClaim") for record in self._records[kind].values())
         created = [
             record.created for record in waiting if isinstance(record, Pod | Claim) and record.created is not None
         ]
-        return max((*renewals, *created, *([self.last_event] if self.last_event is not None else [])))
+        latest: datetime = max((*renewals, *created, *([self.last_event] if self.last_event is not None else [])))
+        return latest
 
     @property
     def last_event(self) -> datetime | None:
@@ -155,14 +143,14 @@ class Gathering:
             look=Look(snapshot, now, namespaces, self._annotations),
             read=frozenset(read),
             skipped=dict(skipped),
-            claims=dict(self._claims),
-            pods=dict(self._pods),
+            claims=dict(self._details[Source.CLAIMS]),
+            pods=dict(self._details[Source.PODS]),
             events={key: latest_events(events) for key, events in self._events.items()},
-            leases=dict(self._leases),
-            quotas=tuple(self._quotas.values()),
-            attachments=dict(self._attachments),
-            snapshots=dict(self._snapshots),
-            device_claims=dict(self._device_claims),
+            leases=dict(self._details[Source.LEASES]),
+            quotas=tuple(self._details[Source.QUOTAS].values()),
+            attachments=dict(self._details[Source.ATTACHMENTS]),
+            snapshots=dict(self._details[Source.SNAPSHOTS]),
+            device_claims=dict(self._details[Source.DEVICE_CLAIMS]),
             namespaces=namespaces,
             everywhere=everywhere,
             namespace=namespace,
@@ -172,22 +160,11 @@ class Gathering:
 
     def _snapshot_now(self) -> Snapshot:
         """Return the snapshot; only kinds with new objects since the last call are indexed again."""
-        store = self._store
-        collections: dict[str, Collection[Any]] = {
-            "PersistentVolumeClaim": store.claims,
-            "PersistentVolume": store.volumes,
-            "StorageClass": store.classes,
-            "Pod": store.pods,
-            "Node": store.nodes,
-            "CSINode": store.csi_nodes,
-            "CSIDriver": store.csi_drivers,
-            "CSIStorageCapacity": store.capacities,
-            "VolumeAttachment": store.attachments,
-        }
-        for kind in collections.keys() & self._changed:
+        collections = self._store.collections
+        for kind in self._changed:
             collections[kind].replace(self._records[kind].values(), "")
         self._changed.clear()
-        return store.snapshot()
+        return self._store.snapshot()
 
     def _is_idle(self, kind: str, raw: bytes | Raw) -> bool:
         """Whether the object is a bound claim or volume that nothing pending uses."""
@@ -215,41 +192,22 @@ class Gathering:
         if isinstance(record, StorageClass) and record.binding_mode is None:
             # What the API server sets if a manifest does not (SetDefaults_StorageClass in pkg/apis/storage/v1).
             record = replace(record, binding_mode=IMMEDIATE)
-        key = getattr(record, "key", None) or record.name
+        key = record_key(record)
         self._records[kind][key] = record
         self._changed.add(kind)
-        if kind == "PersistentVolumeClaim":
-            self._claims[key] = decode_details.claim_details(raw)
-            self._wanted.add(key)
-            if isinstance(record, Claim) and record.volume_name:
-                self._wanted.add(record.volume_name)
+        if isinstance(record, Claim):
+            self._details[Source.CLAIMS][key] = claim_details(raw)
+            self._wanted.update((key, record.volume_name) if record.volume_name else (key,))
         elif isinstance(record, Pod):
             self._wanted.update(record.claim_keys)
             if not self._only_waiting or record.phase == "Pending":
-                self._pods[key] = decode_details.pod_details(raw)
-        elif kind == "VolumeAttachment":
-            self._attachments[key] = decode_details.attachment_details(raw)
+                self._details[Source.PODS][key] = pod_details(raw)
+        elif isinstance(record, VolumeAttachment):
+            self._details[Source.ATTACHMENTS][key] = attachment_details(raw)
 
     def _event(self, raw: bytes | Raw) -> None:
-        about = decode_details.event(raw)
-        if self._only_waiting and about.kind in {"PersistentVolumeClaim", "Pod"}:
-            known = self._claims if about.kind == "PersistentVolumeClaim" else self._pods
-            if about.key not in known:
-                return
+        about = event(raw)
+        known = {"PersistentVolumeClaim": Source.CLAIMS, "Pod": Source.PODS}.get(about.kind)
+        if self._only_waiting and known is not None and about.key not in self._details[known]:
+            return
         self._events[about.kind, about.key].append(about.event)
-
-    def _lease(self, raw: bytes | Raw) -> None:
-        lease = decode_details.lease(raw, self._annotations.sweeps)
-        self._leases[f"{lease.namespace}/{lease.name}"] = lease
-
-    def _quota(self, raw: bytes | Raw) -> None:
-        quota = decode_details.quota(raw)
-        self._quotas[f"{quota.namespace}/{quota.name}"] = quota
-
-    def _snapshot(self, raw: bytes | Raw) -> None:
-        snapshot = decode_details.snapshot(raw)
-        self._snapshots[f"{snapshot.namespace}/{snapshot.name}"] = snapshot
-
-    def _device_claim(self, raw: bytes | Raw) -> None:
-        claim = decode_details.device_claim(raw)
-        self._device_claims[f"{claim.namespace}/{claim.name}"] = claim

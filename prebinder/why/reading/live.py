@@ -1,7 +1,7 @@
 """Facts from an API server, with the user's own permissions: lists in pages, and only of what a check needs."""
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import datetime
 from functools import partial
 from typing import Final
@@ -10,55 +10,12 @@ from msgspec import Raw
 
 from kube.client.api import KubeApi
 from kube.errors import Forbidden, NotFound
-from kube.objects.api_resource import (
-    ATTACHMENTS,
-    CAPACITIES,
-    CLAIMS,
-    CSI_DRIVERS,
-    CSI_NODES,
-    LEASES,
-    NODES,
-    PODS,
-    STORAGE_CLASSES,
-    VOLUMES,
-    Resource,
-)
+from kube.objects.api_resource import PODS, Resource
 from prebinder.why.facts.facts import NOT_SERVED, Facts, Source
 from prebinder.why.reading.gathering import Gathering
-
-_EVENTS: Final = Resource("", "v1", "events", "Event", namespaced=True)
-"""Those of the core group: users who may view a namespace may read them there."""
-
-_QUOTAS: Final = Resource("", "v1", "resourcequotas", "ResourceQuota", namespaced=True)
-
-_SNAPSHOTS: Final = Resource("snapshot.storage.k8s.io", "v1", "volumesnapshots", "VolumeSnapshot", namespaced=True)
-_DEVICE_CLAIMS: Final = Resource("resource.k8s.io", "v1", "resourceclaims", "ResourceClaim", namespaced=True)
+from prebinder.why.reading.resources import OF_THE_NAMESPACE, RESOURCES
 
 _WAITING_PODS: Final = PODS.selected("waiting", "status.phase=Pending")
-
-RESOURCES: Final[Mapping[Source, Resource]] = {
-    Source.CLAIMS: CLAIMS,
-    Source.VOLUMES: VOLUMES,
-    Source.CLASSES: STORAGE_CLASSES,
-    Source.PODS: PODS,
-    Source.ALL_PODS: PODS,
-    Source.NODES: NODES,
-    Source.CSI_NODES: CSI_NODES,
-    Source.CSI_DRIVERS: CSI_DRIVERS,
-    Source.CAPACITIES: CAPACITIES,
-    Source.ATTACHMENTS: ATTACHMENTS,
-    Source.EVENTS: _EVENTS,
-    Source.QUOTAS: _QUOTAS,
-    Source.LEASES: LEASES,
-    Source.SNAPSHOTS: _SNAPSHOTS,
-    Source.DEVICE_CLAIMS: _DEVICE_CLAIMS,
-}
-
-OF_THE_NAMESPACE: Final = frozenset(
-    {Source.CLAIMS, Source.PODS, Source.EVENTS, Source.QUOTAS, Source.SNAPSHOTS, Source.DEVICE_CLAIMS}
-)
-"""Sources that are read in the requested namespace; the others cluster-wide."""
-
 _PAGE: Final = 500
 
 

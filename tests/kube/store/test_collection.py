@@ -26,14 +26,6 @@ def heard(volumes: Collection[Volume]) -> list[tuple[Volume | None, Volume | Non
     return changes
 
 
-def test_is_synced_by_its_first_list_even_an_empty_one() -> None:
-    volumes: Collection[Volume] = Collection()
-    volumes.upsert(pv())
-    assert not volumes.synced
-    volumes.replace([], "")
-    assert volumes.synced
-
-
 def test_a_list_tells_listeners_only_what_is_different() -> None:
     same, old, gone, new, added = pv("same"), pv("changed", 5), pv("gone"), pv("changed", 11), pv("added", 12)
     volumes = collection(same, old, gone)
@@ -194,10 +186,8 @@ def test_a_long_list_is_taken_in_steps() -> None:
     steps = volumes.replace_in_steps((pv(f"pv-{number}") for number in range(2 * STEP + 1)), "1")
     next(steps)
     assert len(volumes.items) == STEP
-    assert not volumes.synced
     assert len(list(steps)) == 2
     assert len(volumes.items) == 2 * STEP + 1
-    assert volumes.synced
 
 
 def test_an_index_follows_and_forgets_words_without_objects() -> None:

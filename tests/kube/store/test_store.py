@@ -17,17 +17,6 @@ def test_a_snapshot_is_the_same_object_until_something_changes() -> None:
     assert not before.nodes
 
 
-def test_is_synced_when_every_kind_is() -> None:
-    store = Store()
-    for collection in (store.claims, store.volumes, store.classes, store.pods, store.nodes):
-        collection.replace([], "1")
-    for other in (store.csi_nodes, store.csi_drivers, store.capacities):
-        other.replace([], "1")
-    assert not store.synced
-    store.attachments.replace([], "1")
-    assert store.synced
-
-
 @pytest.mark.parametrize(
     ("records", "index", "entries"),
     [

@@ -11,7 +11,7 @@ from typing import Any
 from kube.client.transport import Request, Response, StreamResponse
 from kube.errors import Unavailable
 from kube.objects.api_resource import Resource
-from prebinder.why.reading.live import RESOURCES
+from prebinder.why.reading.resources import RESOURCES
 
 Document = dict[str, Any]
 May = Callable[[str, str], bool]

@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
-from prebinder.reports.match_report import plain_table, print_unbroken
+from prebinder.reports.tables import plain_table, print_unbroken
 
 CELLS = ("AccessModesMismatch", "pvc-0a1b2c3d-0a1b-4c5d-8e9f-000000000012", "web/data-of-a-long-name")
 PROSE = "no Available volume is accessible from this node, and none can be provisioned for web/data-of-a-long-name"

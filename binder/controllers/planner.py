@@ -30,7 +30,7 @@ from binder.planning.commitment import decisive
 from binder.planning.plan import holds_of, plan
 from binder.planning.pod_demand import demand_of
 from binder.rebalance.integer_program import Solve
-from binder.writers.preconditions import HealthGate
+from csi.drivers import HealthGate
 from kube.background import Aside
 from kube.clock import Clock
 from kube.objects.model import Claim, Pod, Volume
@@ -143,7 +143,7 @@ class Planner:
         """The reservations of this decision were not written; a bind to be finished is not affected."""
         if isinstance(decision, Finish):
             return
-        self.ledger = self.ledger.without(*(placement.volume.name for placement in decision.placements))
+        self.ledger = self.ledger.without(*(volume.name for volume in decision.volumes))
 
     def forget(self, pod_key: str) -> None:
         """The pod is gone: what was reserved for it and never written is released."""

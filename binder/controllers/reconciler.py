@@ -22,8 +22,8 @@ from binder.planning.commitment import scheduler_may_serve
 from binder.reporting.announce import Announcer
 from binder.reporting.observe import BindMetrics
 from binder.writers.actor import Actor
-from binder.writers.preconditions import HealthGate
 from binder.writers.scheduling_gate import KnownClaim, SchedulingGate
+from csi.drivers import HealthGate
 from kube.backoff import backoff
 from kube.clock import Clock
 from kube.errors import TerminalError
@@ -213,7 +213,7 @@ class Reconciler:
 
     async def _probed(self, decision: Reserve | Finish) -> bool:
         try:
-            return await self.gate.probe(decision, self.clock.now())
+            return await self.gate.probe(decision.volumes, self.clock.now())
         except BaseException:
             self.planner.withdrawn(decision)
             raise

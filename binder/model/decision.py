@@ -43,6 +43,10 @@ class Reserve:
     placements: tuple[Placement, ...]
     limits: tuple[str, ...] = ()
 
+    @property
+    def volumes(self) -> tuple[Volume, ...]:
+        return tuple(placement.volume for placement in self.placements)
+
 
 @dataclass(frozen=True, slots=True)
 class Finish:
@@ -50,6 +54,10 @@ class Finish:
 
     pod: Pod
     placements: tuple[Placement, ...]
+
+    @property
+    def volumes(self) -> tuple[Volume, ...]:
+        return tuple(placement.volume for placement in self.placements)
 
 
 @dataclass(frozen=True, slots=True)

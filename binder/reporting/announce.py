@@ -69,9 +69,7 @@ class Announcer:
         where = f" in zone {decision.zone}" if isinstance(decision, Reserve) and decision.zone else ""
         reason, verb = (BOUND, "Bound") if bound else (RESERVED, "Reserved")
         limits = _hint_text(decision)
-        if not self._is_news(
-            decision.pod, (reason, limits, tuple(placement.volume.name for placement in decision.placements))
-        ):
+        if not self._is_news(decision.pod, (reason, limits, tuple(volume.name for volume in decision.volumes))):
             return
         self._refused.pop(decision.pod.key, None)
         self._seen.pop(decision.pod.key, None)

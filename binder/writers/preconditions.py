@@ -1,24 +1,18 @@
-"""What is checked right before a write: the chosen volumes by their drivers, and the cluster, which may have changed.
+"""What is checked again inside a worker's turn, for which a decision may have waited, and how its attempt ends.
 
-No volume is reserved unless it was probed recently enough. The gate probes and caches; what a verdict means for a
-volume is decided in the plan, which reads it here. The loop is: plan, probe what was chosen, plan again, until
-everything chosen has a recent verdict. The last check is inside the worker's turn, for which a decision may have
-waited.
-
-Pod and claims are read from the API server if volumes are going to be committed, and the node for which they were
-chosen has to fit the pod still. A volume's health is evaluated in the
+Every volume needs a verdict that is still recent. Pod and claims are read from the API server if volumes are going to
+be committed, and the node for which they were chosen has to fit the pod still. A volume's health is evaluated in the
 version that is about to be written, never in the one that was planned with. This module also has what all writers
-share: the settings of writing, how an attempt ends, and when a volume is still the one that was offered.
+share: the settings of writing, and when a volume is still the one that was offered.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Final, Protocol, TypeVar
+from typing import Final, TypeVar
 
 import msgspec
-from immutables import Map
 from msgspec import structs
 
 from binder.assignment.volume_policy import refuse_health
@@ -32,77 +26,10 @@ from binder.model.view import PlanSettings, View
 from binder.planning.commitment import decisive, may_commit
 from binder.reservation.contract import Annotations
 from binder.writers.object_client import LiveVolume, ObjectClient
-from csi.health.verdict import USABLE, HealthState, Verdict
+from csi.drivers import HealthGate
 from kube.clock import Clock, within
 from kube.objects.model import BIND_COMPLETED, SELECTED_NODE, Claim, Pod, Volume, value_of
 from kube.store.node_view import node_view
-
-Key = tuple[str, str]
-"""A driver's name and a volume's handle."""
-
-LONGEST_MEMORY: Final = 20_000
-"""Verdicts kept before the outdated ones are dropped: many times what is chosen within one maximum age."""
-
-
-class HealthSource(Protocol):
-    """Probes drivers about volumes (csi.drivers.Drivers)."""
-
-    async def verdict(self, driver: str, handle: str, max_age: timedelta) -> Verdict:
-        """Return a verdict of at most that age. Never raises, and returns within the driver's own deadlines."""
-
-
-class HealthGate:
-    """Verdicts on recently chosen volumes. `max_age` is the plan's: older ones do not count."""
-
-    def __init__(self, source: HealthSource, max_age: timedelta) -> None:
-        self._source = source
-        self._max_age = max_age
-        self.verdicts: Map[Key, Verdict] = Map()
-
-    async def probe(self, decision: Reserve | Finish, now: datetime) -> bool:
-        """Probe the chosen volumes without a recent verdict, concurrently; return False if there were none.
-
-        Volumes that are not CSI have no driver to probe.
-        """
-        stale = self.unprobed(decision, now)
-        await asyncio.gather(*(self._probe(volume) for volume in stale))
-        if len(self.verdicts) > LONGEST_MEMORY:
-            kept = {key: verdict for key, verdict in self.verdicts.items() if verdict.stands(now, self._max_age)}
-            self.verdicts = Map(kept)
-        return bool(stale)
-
-    def unprobed(self, decision: Reserve | Finish, now: datetime) -> list[Volume]:
-        """Return the chosen volumes without a recent verdict."""
-        chosen = (placement.volume for placement in decision.placements)
-        return [volume for volume in chosen if volume.driver and not self._fresh(volume, now)]
-
-    def outdated(self, driver: str, handle: str) -> bool:
-        """Drop a verdict because of newer information: a sweep found the volume unhealthy, or healthy again.
-
-        Without that, a volume of a driver that recovered would stay Unknown here for the whole maximum age. Return
-        whether pods may have been rejected because of it.
-        """
-        verdict = self.verdicts.get((driver, handle))
-        if verdict is None:
-            return False
-        self.verdicts = self.verdicts.delete((driver, handle))
-        return verdict.state not in USABLE
-
-    def driver_answers(self, driver: str) -> None:
-        """Drop what a driver could not report while it did not respond."""
-        silent = [
-            key for key, verdict in self.verdicts.items() if key[0] == driver and verdict.state is HealthState.UNKNOWN
-        ]
-        for key in silent:
-            self.verdicts = self.verdicts.delete(key)
-
-    def _fresh(self, volume: Volume, now: datetime) -> bool:
-        verdict = self.verdicts.get((volume.driver, volume.handle))
-        return verdict is not None and verdict.stands(now, self._max_age)
-
-    async def _probe(self, volume: Volume) -> None:
-        verdict = await self._source.verdict(volume.driver, volume.handle, self._max_age)
-        self.verdicts = self.verdicts.set((volume.driver, volume.handle), verdict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,10 +139,10 @@ class Preconditions:
     async def probe(self, decision: Reserve | Finish) -> None:
         """Obtain a recent verdict on each volume. Raises OutdatedDecision if a driver is slow."""
         now = self._clock.now()
-        if not self._gate.unprobed(decision, now):
+        if not self._gate.unprobed(decision.volumes, now):
             return
         try:
-            await within(self._clock, LONGEST_PROBE, self._gate.probe(decision, now))
+            await within(self._clock, LONGEST_PROBE, self._gate.probe(decision.volumes, now))
         except TimeoutError:
             raise OutdatedDecision("the driver of a chosen volume is slow to answer") from None
 
@@ -264,7 +191,7 @@ class Preconditions:
         node = snapshot.nodes.get(decision.node)
         if node is None:
             raise OutdatedDecision(f"node {decision.node} was deleted")
-        refused = refuse_reach((placement.volume for placement in decision.placements), node)
+        refused = refuse_reach(decision.volumes, node)
         if pod.node_name != node.name:
             refused = refused or refuse_node(pod, node)
             refused = refused or refuse_resources(pod, node.name, node_view(snapshot, node.name).free)

@@ -151,7 +151,7 @@ class Controller:
             self._settings,
             self._access.fenced(leadership),
             store=self._store,
-            source=self._drivers,
+            probing=self._drivers.verdict,
             known=self._drivers,
             events=LoggedEvents(self._recorder),
             metrics=self._instruments,

@@ -27,9 +27,10 @@ from binder.writers.actor import Actor, Applier
 from binder.writers.complete import Completer
 from binder.writers.keyed_locks import KeyedLocks
 from binder.writers.object_client import ObjectClient
-from binder.writers.preconditions import ActSettings, HealthGate, HealthSource, Preconditions
+from binder.writers.preconditions import ActSettings, Preconditions
 from binder.writers.rollback import Rollback
 from binder.writers.scheduling_gate import SchedulingGate
+from csi.drivers import HealthGate, Probing
 from csi.health.health import HealthRecord
 from csi.health.verdict import USABLE
 from kube.background import Aside
@@ -126,7 +127,7 @@ def compose(  # noqa: PLR0913 - all that a term needs of its process, by name
     api: KubeApi,
     *,
     store: Store,
-    source: HealthSource,
+    probing: Probing,
     known: KnownHealth,
     events: EventSink,
     metrics: TermMetrics,
@@ -155,7 +156,7 @@ def compose(  # noqa: PLR0913 - all that a term needs of its process, by name
 
     client = ObjectClient(api, store, annotations)
     rollback = Rollback(client, clock, metrics.reservations, annotations)
-    gate = HealthGate(source, settings.health.max_age)
+    gate = HealthGate(probing, settings.health.max_age)
     preconditions = Preconditions(client, gate, clock, planning)
     applier = Applier(client, preconditions, rollback, clock, metrics.reservations, acting, holder)
     completer = Completer(client, preconditions, clock, metrics.reservations, annotations)

@@ -61,7 +61,7 @@ class Counters:
 
 
 class Doctor:
-    """A HealthSource: every volume is healthy unless a test sets its state. `hang` never responds."""
+    """Every volume is healthy unless a test sets its state. `hang` never responds."""
 
     def __init__(self, clock: FakeClock) -> None:
         self._clock = clock
@@ -181,7 +181,7 @@ class Process:
             world.settings(),
             KubeApi(transport, fence=self.leadership.fence),
             store=self.store,
-            source=world.doctor,
+            probing=world.doctor.verdict,
             known=world.records,
             events=self.sink,
             metrics=Counters(self.metrics),

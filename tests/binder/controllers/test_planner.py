@@ -15,7 +15,7 @@ from binder.controllers.planner import LONGEST, MOST_CLAIMS_OF_A_PASS, QUIET, SH
 from binder.model.decision import Decision, Reserve
 from binder.model.view import PlanSettings
 from binder.rebalance.integer_program import IntegerProgram, Solution, Solve, solve
-from binder.writers.preconditions import HealthGate
+from csi.drivers import HealthGate
 from csi.health.verdict import HealthState
 from kube.background import Aside
 from kube.objects.model import Pod
@@ -35,7 +35,7 @@ class Desk:
     def __init__(self, aside: Aside = at_once, *, settings: PlanSettings | None = None, solver: Solve = solve) -> None:
         self.clock, self.store = FakeClock(), Store()
         self.doctor = Doctor(self.clock)
-        self.gate = HealthGate(self.doctor, timedelta(seconds=30))
+        self.gate = HealthGate(self.doctor.verdict, timedelta(seconds=30))
         self.planner = Planner(
             self.store,
             self.gate,
@@ -100,7 +100,7 @@ async def test_a_decision_stands_while_the_pod_its_reservation_and_its_volumes_d
     first, second = (decision for decision in decisions.values() if isinstance(decision, Reserve))
     assert desk.planner.stands(first)
     desk.doctor.states[first.placements[0].volume.handle] = HealthState.DATA_LOSS
-    assert await desk.gate.probe(first, desk.clock.now())
+    assert await desk.gate.probe(first.volumes, desk.clock.now())
     assert not desk.planner.stands(first)
     assert desk.planner.stands(second)
     desk.planner.withdrawn(second)

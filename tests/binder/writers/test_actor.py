@@ -24,7 +24,7 @@ async def decided(world: World, volume: str) -> tuple[Process, Reserve]:
     seen = process.store.snapshot()
     placement = Placement(seen.claims["default/data"], seen.volumes[volume])
     decision = Reserve(seen.pods["default/web"], Mode.ANNOTATE, "a", "node-a1", (), (placement,))
-    await process.reconciler.gate.probe(decision, world.clock.now())
+    await process.reconciler.gate.probe(decision.volumes, world.clock.now())
     return process, decision
 
 

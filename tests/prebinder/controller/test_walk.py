@@ -19,11 +19,10 @@ import pytest
 
 from binder.assignment.placing import Placing
 from binder.controllers.planner import Planner
-from binder.model.decision import Finish, Mode, Placement
+from binder.model.decision import Mode
 from binder.reservation.contract import Holder
-from binder.writers.preconditions import HealthGate
 from csi.client.endpoint import Endpoint
-from csi.drivers import Drivers
+from csi.drivers import Drivers, HealthGate
 from csi.probe import DriverProbe
 from kube.client.api import KubeApi
 from kube.client.reflector import Reflector
@@ -38,7 +37,7 @@ from prebinder.controller.term import Term, compose
 from prebinder.runtime.clients import Access
 from tests.binder.counts import Counts
 from tests.binder.world import Counters, Sink, World
-from tests.builders import claim, pod, volume
+from tests.builders import volume
 from tests.csi.observers import Recorder
 from tests.csi.scripted_driver import NAME, ScriptedDriver
 from tests.fake_clock import FakeClock
@@ -55,9 +54,9 @@ Stack = tuple[str, ...]
 EVENT: Stack = ("kube/client/reflector", "kube/store/collection", "binder/controllers/wakeups", "kube/workqueue")
 PLANNING: Stack = ("kube/workqueue", "binder/controllers/reconciler", "binder/controllers/planner")
 PASS: Stack = ("binder/controllers/planner", "binder/planning/plan", "binder/assignment/placing")
-CHECK: Stack = ("kube/workqueue", "binder/controllers/reconciler", "binder/writers/preconditions")
-PROBE: tuple[Stack, ...] = (("binder/writers/preconditions", "csi/drivers"), ("csi/drivers", "csi/probe"))
-"""Each begins a task of its own."""
+CHECK: Stack = ("kube/workqueue", "binder/controllers/reconciler", "csi/drivers")
+PROBE: Stack = ("csi/drivers", "csi/probe")
+"""It begins a task of its own."""
 WORKER: Stack = ("kube/workqueue", "binder/controllers/reconciler", "binder/writers/actor")
 SENDING: Stack = ("binder/writers/object_client", "kube/client/api")
 RESERVING: Stack = (*WORKER, *SENDING)
@@ -107,7 +106,7 @@ def term_of(world: World, store: Store, transport: Transport) -> Term:
         world.settings(),
         Access(transport, world.clock, ClusterSettings(), Requests()).fenced(leadership),
         store=store,
-        source=world.doctor,
+        probing=world.doctor.verdict,
         known=world.records,
         events=Sink(),
         metrics=Counters(Counts()),
@@ -120,7 +119,7 @@ def term_of(world: World, store: Store, transport: Transport) -> Term:
 
 
 def test_the_page_draws_every_module_that_hands_the_change_on() -> None:
-    stacks = (EVENT, PLANNING, PASS, CHECK, *PROBE, RESERVING, COMPLETING)
+    stacks = (EVENT, PLANNING, PASS, CHECK, PROBE, RESERVING, COMPLETING)
     handing_on = {module for stack in stacks for module in stack} | {NETWORK}
     assert modules_in(FLOWCHARTS[0], shapes="[") == handing_on
     assert f"the {len(handing_on)} that hand the change on" in ARCHITECTURE
@@ -164,10 +163,9 @@ async def test_a_queued_pod_is_planned_and_written_for(mode: Mode, stack: Stack)
 async def test_a_chosen_volume_is_probed(tmp_path: Path) -> None:
     clock = FakeClock()
     chosen = volume("pv-1", driver=NAME)
-    decision = Finish(pod("web", claims=["data"]), (Placement(claim("data"), chosen),))
     async with ScriptedDriver(tmp_path / "s.sock") as driver:
         drivers = Drivers([Endpoint(NAME, str(driver.socket))], clock, Recorder())
-        with stacks_at(Drivers.verdict, DriverProbe.probe) as stacks:
-            assert await HealthGate(drivers, timedelta(minutes=1)).probe(decision, clock.now())
+        with stacks_at(DriverProbe.probe) as stacks:
+            assert await HealthGate(drivers.verdict, timedelta(minutes=1)).probe([chosen], clock.now())
         await drivers.close()
-    assert stacks == set(PROBE)
+    assert stacks == {PROBE}

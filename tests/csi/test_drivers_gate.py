@@ -2,26 +2,22 @@
 
 from datetime import timedelta
 
-from binder.model.decision import Mode, Placement, Reserve
-from binder.writers.preconditions import HealthGate
+from csi.drivers import HealthGate
+from kube.objects.model import Volume
 from tests.binder.world import Doctor
-from tests.builders import claim, pod, volume
+from tests.builders import volume
 from tests.fake_clock import FakeClock
 
 
-def decision(*sources: str) -> Reserve:
-    placements = tuple(
-        Placement(claim(f"data-{number}"), volume(f"pv-{number}", source=source))
-        for number, source in enumerate(sources)
-    )
-    return Reserve(pod(), Mode.ANNOTATE, "a", "node-1", (), placements)
+def chosen_volumes(*sources: str) -> list[Volume]:
+    return [volume(f"pv-{number}", source=source) for number, source in enumerate(sources)]
 
 
 async def test_a_fresh_verdict_causes_no_probe() -> None:
     clock = FakeClock()
     doctor = Doctor(clock)
-    gate = HealthGate(doctor, timedelta(seconds=30))
-    chosen = decision("csi", "csi")
+    gate = HealthGate(doctor.verdict, timedelta(seconds=30))
+    chosen = chosen_volumes("csi", "csi")
     assert await gate.probe(chosen, clock.now())
     assert not await gate.probe(chosen, clock.now() + timedelta(seconds=30))
     assert await gate.probe(chosen, clock.now() + timedelta(seconds=31))
@@ -31,15 +27,17 @@ async def test_a_fresh_verdict_causes_no_probe() -> None:
 
 async def test_volumes_without_a_driver_need_no_verdict() -> None:
     doctor = Doctor(FakeClock())
-    assert not await HealthGate(doctor, timedelta(seconds=30)).probe(decision("local", "nfs"), FakeClock().now())
+    assert not await HealthGate(doctor.verdict, timedelta(seconds=30)).probe(
+        chosen_volumes("local", "nfs"), FakeClock().now()
+    )
     assert doctor.probed == []
 
 
 async def test_news_about_a_volume_outdate_its_verdict() -> None:
     clock = FakeClock()
     doctor = Doctor(clock)
-    gate = HealthGate(doctor, timedelta(seconds=30))
-    chosen = decision("csi", "csi")
+    gate = HealthGate(doctor.verdict, timedelta(seconds=30))
+    chosen = chosen_volumes("csi", "csi")
     await gate.probe(chosen, clock.now())
     gate.outdated("disk.csi.example", "handle-pv-1")
     gate.outdated("disk.csi.example", "never-asked")
@@ -50,8 +48,8 @@ async def test_news_about_a_volume_outdate_its_verdict() -> None:
 async def test_a_clock_that_is_set_back_outdates_verdicts() -> None:
     clock = FakeClock()
     doctor = Doctor(clock)
-    gate = HealthGate(doctor, timedelta(seconds=30))
-    chosen = decision("csi")
+    gate = HealthGate(doctor.verdict, timedelta(seconds=30))
+    chosen = chosen_volumes("csi")
     await gate.probe(chosen, clock.now())
     assert not await gate.probe(chosen, clock.now() - timedelta(seconds=1)), "a plan that began before the answer"
     clock.set_time(-3600)

@@ -10,7 +10,8 @@ controller spends none of its few requests on an Event about a claim without a v
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -70,6 +71,7 @@ class Applier:
         """Write the reservations of these volumes, which `reserve_volumes` returned, to their claims. Raises as it."""
         now = self.clock.now()
         for placement, volume in zip(decision.placements, volumes, strict=True):
+            self._require_held(placement, volume, decision.mode, now)
             await self._reserve_claim(placement, volume, decision, now)
             await self._keep_one(placement)
 
@@ -120,6 +122,12 @@ class Applier:
         if reservation is None or not reservation.holds(now, claim):
             return False
         return mode is Mode.ANNOTATE or reference_is_ours(volume, claim.key, claim.uid)
+
+    def _require_held(self, placement: Placement, volume: Volume, mode: Mode, now: datetime) -> None:
+        """Raise LostPlacement if the volume was released, or taken, while the claim waited for its turn."""
+        known = self.client.snapshot().volumes.get(volume.name)
+        if known is None or not (self._is_held(known, placement.claim, mode, now) or names(known, placement.claim)):
+            raise LostPlacement(placement, f"volume {volume.name} was released before its claim was written")
 
     async def _same_offer(self, placement: Placement, before: Volume, mode: Mode, now: datetime) -> Volume:
         """Read a volume that changed meanwhile; return it if it is still the one that was chosen, or is committed."""
@@ -199,33 +207,37 @@ class Actor:
 
         Raises KubeError if the API server fails, LeadershipLost.
         """
-        claims = [placement.claim.key for placement in decision.placements]
-        # Locks first: whoever has a turn never waits for a lock.
-        async with self.locks.held(claims):
-            try:
-                if isinstance(decision, Finish):
-                    async with self.turns:
-                        await self.preconditions.probe(decision)
-                        return await self.completer.finish(decision.placements)
-                return await self._all_or_none(decision)
-            except EndedAttempt as ending:
-                return ending.outcome
-
-    async def _all_or_none(self, decision: Reserve) -> Applied:
-        """Write for all claims of the pod. Unless that succeeds, what was written is rolled back."""
-        held: list[Held] = []
         try:
-            return Applied(tuple(await self._write(decision, held)))
-        except (EndedAttempt, KubeError):
-            await self.rollback.roll_back(held, committed=decision.mode is Mode.COMPLETE)
-            raise
+            if isinstance(decision, Finish):
+                async with self._turn(decision, []):
+                    await self.preconditions.probe(decision)
+                    return await self.completer.finish(decision.placements)
+            return await self._reserve(decision)
+        except EndedAttempt as ending:
+            return ending.outcome
 
-    async def _write(self, decision: Reserve, held: list[Held]) -> Sequence[Volume]:
-        async with self.turns:
+    async def _reserve(self, decision: Reserve) -> Applied:
+        """Write for all claims of the pod, or roll back what was written."""
+        held: list[Held] = []
+        async with self._turn(decision, held):
             decision = await self.preconditions.refreshed(decision)
             if decision.mode is Mode.COMPLETE:
-                return await self.completer.complete(decision, held)
+                return Applied(tuple(await self.completer.complete(decision, held)))
             volumes = await self.applier.reserve_volumes(decision, held)
-        async with self.turns:
+        async with self._turn(decision, held):
             await self.applier.reserve_claims(decision, volumes)
-        return volumes
+        return Applied(tuple(volumes))
+
+    @asynccontextmanager
+    async def _turn(self, decision: Reserve | Finish, held: Sequence[Held]) -> AsyncIterator[None]:
+        """Hold a turn and the locks of the claims; if the attempt ends or fails inside, what is held is rolled back.
+
+        No lock is held while waiting for a turn: the loops that release volumes need the locks, and no turn.
+        """
+        async with self.turns, self.locks.held([placement.claim.key for placement in decision.placements]):
+            try:
+                yield
+            except (EndedAttempt, KubeError):
+                committed = isinstance(decision, Reserve) and decision.mode is Mode.COMPLETE
+                await self.rollback.roll_back(held, committed=committed)
+                raise

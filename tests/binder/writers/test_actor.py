@@ -7,6 +7,7 @@ import pytest
 from binder.model.decision import Applied, Mode, Placement, Reserve
 from binder.reporting.observe import ConflictKind
 from binder.reservation.release import Cause
+from binder.writers.preconditions import LostPlacement
 from kube.client.transport import Request
 from kube.errors import LeadershipLost
 from tests.binder.stories import three_claims
@@ -227,6 +228,19 @@ async def test_a_volume_that_was_released_unseen_does_not_count_as_held() -> Non
     world.server.change("persistentvolumes", "pv-1", lambda volume: volume["metadata"]["annotations"].clear())
     outcome = await process.reconciler.actor.act(decision)
     assert isinstance(outcome, Applied) == (world.annotations("persistentvolumes", "pv-1") != {})
+
+
+async def test_a_volume_that_is_released_while_its_claim_waits_for_its_turn_is_lost() -> None:
+    world = World(Mode.ANNOTATE)
+    world.put(volume_object("pv-1"), claim_object("data"), pod_object("web", ["data"], unschedulable=True))
+    process, decision = await decided(world, "pv-1")
+    applier = process.reconciler.actor.applier
+    volumes = await applier.reserve_volumes(decision, [])
+    world.server.change("persistentvolumes", "pv-1", lambda document: document["metadata"].pop("annotations"))
+    world.server.feed(process.store)
+    with pytest.raises(LostPlacement, match="released before its claim was written"):
+        await applier.reserve_claims(decision, volumes)
+    assert world.reserved("data") is None
 
 
 async def test_a_volume_planned_in_place_of_an_unhealthy_one_stays() -> None:

@@ -58,8 +58,6 @@ def micro_time(now: datetime) -> str:
 
 
 class SystemClock:
-    """The system clock."""
-
     def now(self) -> datetime:
         return datetime.now(UTC)
 

@@ -43,7 +43,6 @@ class Offer:
         return volumes
 
     def left(self, gone: Callable[[Volume], bool]) -> Iterator[Volume]:
-        """Yield the volumes that are not gone."""
         at = self._front
         while True:
             if at == len(self._read):

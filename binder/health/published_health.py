@@ -65,7 +65,6 @@ def unpublished(volume: Volume, finding: Finding | None, annotations: Annotation
 
 
 def health_annotations(finding: Finding, annotations: Annotations) -> dict[str, str | None]:
-    """Return the annotations for the finding."""
     return {
         annotations.health: str(finding.state),
         annotations.health_reason: finding.reason,

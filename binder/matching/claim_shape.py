@@ -40,7 +40,6 @@ def pool_of(subject: Claim | Volume) -> VolumePool:
 
 
 def shape_of(claim: Claim, pin: str = "") -> ClaimShape:
-    """Return the claim's shape."""
     return ClaimShape(pool_of(claim), claim.access_modes, claim.selector, claim.request, pin)
 
 

@@ -92,11 +92,9 @@ class Ledger:
         return None if hold is None or hold.seen else hold
 
     def of_claim(self, claim_key: str) -> Iterator[Hold]:
-        """Yield the holds for a claim."""
         return (self.holds[name] for name in self.by_claim.get(claim_key, Map()))
 
     def of_pod(self, pod_key: str) -> Iterator[Hold]:
-        """Yield the holds for a pod."""
         return (self.holds[name] for name in self.by_pod.get(pod_key, Map()))
 
     def on_node(self, node: str) -> Iterator[Hold]:

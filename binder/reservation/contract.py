@@ -135,7 +135,6 @@ class Annotations:
         return self.parse_claim(claim.annotations).reservation if claim.annotations else None
 
     def parse_volume(self, annotations: Pairs) -> Parsed[VolumeReservation]:
-        """Parse the reservation from a volume's annotations."""
         known = self._of_volume
         values = {key: value for key, value in annotations if key in known}
         if not values:
@@ -148,7 +147,6 @@ class Annotations:
         return self._unreadable(zip(self._required, (claim, uid, bound_at, expires_at, holder), strict=True))
 
     def parse_claim(self, annotations: Pairs) -> Parsed[ClaimReservation]:
-        """Parse the reservation from a claim's annotations."""
         known = self._of_claim
         values = {key: value for key, value in annotations if key in known}
         if not values:

@@ -88,28 +88,14 @@ class KubeApi:
         self._rate = rate
         self._fence = fence
 
-    async def list_page(  # noqa: PLR0913 - what is listed is named, never positional
-        self,
-        resource: Resource,
-        *,
-        limit: int,
-        following: str = "",
-        field_selector: str = "",
-        label_selector: str = "",
-        namespace: str = "",
-        accept: str = JSON,
+    async def list_page(
+        self, resource: Resource, *, limit: int, following: str = "", namespace: str = "", accept: str = JSON
     ) -> Page:
         """Return one page; `following` is the continue token of the previous page.
 
-        `field_selector` replaces the resource's own. Without `namespace` all namespaces are listed.
+        Without `namespace` all namespaces are listed.
         """
-        selector = field_selector or resource.field_selector
-        query = {
-            "limit": str(limit),
-            "continue": following,
-            "fieldSelector": selector,
-            "labelSelector": label_selector,
-        }
+        query = {"limit": str(limit), "continue": following, "fieldSelector": resource.field_selector}
         request = Request("GET", resource.path(namespace), _pairs(query), accept=accept, timeout=self._timeout)
         page = _decoded(_LIST, request, (await self._send(request)).body)
         return Page(page.items or [], page.metadata.resource_version, page.metadata.following)
@@ -119,8 +105,6 @@ class KubeApi:
         resource: Resource,
         take: Callable[[msgspec.Raw], T | None],
         *,
-        field_selector: str = "",
-        label_selector: str = "",
         namespace: str = "",
         limit: int = 500,
     ) -> Listing[T]:
@@ -129,14 +113,7 @@ class KubeApi:
         Without `namespace` all namespaces are listed. If a continue token expires midway, the list is restarted once; a
         second time raises Expired.
         """
-        page_of = partial(
-            self.list_page,
-            resource,
-            limit=limit,
-            field_selector=field_selector,
-            label_selector=label_selector,
-            namespace=namespace,
-        )
+        page_of = partial(self.list_page, resource, limit=limit, namespace=namespace)
         try:
             return await _list_once(page_of, take)
         except Expired:

@@ -107,7 +107,6 @@ class KubernetesTransport:
             answer.close()
 
     async def close(self) -> None:
-        """Close all connections."""
         await self._credentials.close()
         await self._session.close()
 

@@ -113,7 +113,6 @@ class ConfigurationFile(Generic[T]):
         return yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
 
     def schema(self) -> dict[str, Any]:
-        """Return the JSON schema of the document."""
         schema = self._adapter().json_schema(by_alias=True)
         head = {"apiVersion": {"const": self.api_version}, "kind": {"const": self.kind}}
         schema["properties"] = {**head, **schema.get("properties", {})}

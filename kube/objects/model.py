@@ -192,8 +192,6 @@ class Toleration(Struct, frozen=True, gc=False):
 
 
 class Taint(Struct, frozen=True, gc=False):
-    """A taint on a node."""
-
     key: str
     effect: str
     value: str = ""

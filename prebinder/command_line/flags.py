@@ -19,13 +19,20 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """One flag: `group` and `field` name what it sets. No metavar means a switch, on and off."""
+    """One flag: `sets` names the field of the settings, `group.field`. No metavar means a switch, on and off."""
 
     name: str
-    group: str
-    field: str
+    sets: str
     help: str
     metavar: str = ""
+
+    @property
+    def group(self) -> str:
+        return self.sets.partition(".")[0]
+
+    @property
+    def field(self) -> str:
+        return self.sets.partition(".")[2]
 
     @property
     def parameter(self) -> str:
@@ -39,29 +46,26 @@ Flags = Mapping[str, tuple[Flag, ...]]
 
 def extender_flags(prefix: str) -> tuple[Flag, ...]:
     """Return the flags of the extender, which begin with `--` and the prefix."""
-    file = partial(Flag, group="extender", metavar="FILE")
+    file = partial(Flag, metavar="FILE")
     return (
         Flag(
             f"--{prefix}bind-address",
-            "extender",
-            "bind_address",
+            "extender.bind_address",
             "address that kube-scheduler calls; default 0, disabled",
             "ADDRESS",
         ),
-        file(f"--{prefix}tls-cert-file", field="tls_cert_file", help="serving certificate; optional on loopback only"),
-        file(f"--{prefix}tls-key-file", field="tls_key_file", help="its key; files are reloaded when they change"),
-        file(f"--{prefix}client-ca-file", field="client_ca_file", help="require client certificates of this CA"),
+        file(f"--{prefix}tls-cert-file", "extender.tls_cert_file", "serving certificate; optional on loopback only"),
+        file(f"--{prefix}tls-key-file", "extender.tls_key_file", "its key; files are reloaded when they change"),
+        file(f"--{prefix}client-ca-file", "extender.client_ca_file", "require client certificates of this CA"),
         Flag(
             f"--{prefix}scheduler-name",
-            "extender",
-            "scheduler_names",
+            "extender.scheduler_names",
             "handle only pods of this scheduler, default all; repeatable",
             "NAME",
         ),
         Flag(
             f"--{prefix}shutdown-delay-duration",
-            "extender",
-            "shutdown_delay_duration",
+            "extender.shutdown_delay_duration",
             "keep serving this long after SIGTERM, until endpoints are updated; default 10s",
             "DURATION",
         ),
@@ -69,22 +73,21 @@ def extender_flags(prefix: str) -> tuple[Flag, ...]:
 
 
 TLS_FLAGS: Final = (
-    Flag("--csi-tls-ca", "health", "tls_ca", "CA of the certificates of drivers on TCP", "FILE"),
-    Flag("--csi-tls-cert", "health", "tls_certificate", "client certificate for drivers on TCP", "FILE"),
-    Flag("--csi-tls-key", "health", "tls_key", "its key; files are reloaded when they change", "FILE"),
+    Flag("--csi-tls-ca", "health.tls_ca", "CA of the certificates of drivers on TCP", "FILE"),
+    Flag("--csi-tls-cert", "health.tls_certificate", "client certificate for drivers on TCP", "FILE"),
+    Flag("--csi-tls-key", "health.tls_key", "its key; files are reloaded when they change", "FILE"),
 )
 
 CLUSTER_FLAGS: Final = (
     Flag(
         "--kubeconfig",
-        "cluster",
-        "kubeconfig",
+        "cluster.kubeconfig",
         "default $KUBECONFIG, ~/.kube/config, then the pod's service account",
         "FILE",
     ),
-    Flag("--context", "cluster", "context", "kubeconfig context, default the current one", "NAME"),
-    Flag("--kube-api-qps", "cluster", "qps", "requests per second, default 1000", "N"),
-    Flag("--kube-api-burst", "cluster", "burst", "burst of requests, default 2000", "N"),
+    Flag("--context", "cluster.context", "kubeconfig context, default the current one", "NAME"),
+    Flag("--kube-api-qps", "cluster.qps", "requests per second, default 1000", "N"),
+    Flag("--kube-api-burst", "cluster.burst", "burst of requests, default 2000", "N"),
 )
 
 ENDPOINT_FLAGS: Final = (
@@ -92,8 +95,7 @@ ENDPOINT_FLAGS: Final = (
     *TLS_FLAGS,
     Flag(
         "--csi-endpoint",
-        "health",
-        "endpoints",
+        "health.endpoints",
         "probe this driver's volumes; NAME as in spec.csi.driver; repeatable;"
         " tcp://HOST:PORT[?serverName=NAME] needs the three files above",
         "NAME=unix:///PATH",
@@ -104,31 +106,24 @@ ENDPOINT_FLAGS: Final = (
 PROBE_FLAGS: Final = (
     *ENDPOINT_FLAGS,
     Flag(
-        "--health-sweep-interval",
-        "health",
-        "sweep_interval",
-        "how often every volume is probed, default 60s",
-        "DURATION",
+        "--health-sweep-interval", "health.sweep_interval", "how often every volume is probed, default 60s", "DURATION"
     ),
-    Flag("--health-sweep-rate", "health", "sweep_rate", "volumes probed per second and driver, default 200", "N"),
+    Flag("--health-sweep-rate", "health.sweep_rate", "volumes probed per second and driver, default 200", "N"),
     Flag(
         "--health-in-use-interval",
-        "health",
-        "in_use_interval",
+        "health.in_use_interval",
         "how often volumes that pods wait for or use are probed, within that rate, default 10s",
         "DURATION",
     ),
     Flag(
         "--unhealthy-after",
-        "health",
-        "unhealthy_after",
+        "health.unhealthy_after",
         "consecutive unhealthy reports that make a volume unhealthy, default 1",
         "N",
     ),
     Flag(
         "--healthy-after",
-        "health",
-        "healthy_after",
+        "health.healthy_after",
         "consecutive healthy reports that make it healthy again, default 1",
         "N",
     ),
@@ -139,70 +134,63 @@ FLAGS: Final[Flags] = {
     "Binding": (
         Flag(
             "--mode",
-            "binding",
-            "mode",
+            "binding.mode",
             "annotate (default): hints only; prebind: commit the volume; complete: finish the bind; off."
             " An annotation on a StorageClass overrides it",
             "MODE",
         ),
-        Flag("--reservation-ttl", "binding", "reservation_ttl", "lifetime of a reservation, default 10m", "DURATION"),
-        Flag("--concurrency", "binding", "concurrency", "pods handled in parallel, default 10", "N"),
-        Flag("--annotation-prefix", "binding", "annotation_prefix", "default scheduler.cloud.example/", "PREFIX"),
+        Flag("--reservation-ttl", "binding.reservation_ttl", "lifetime of a reservation, default 10m", "DURATION"),
+        Flag("--concurrency", "binding.concurrency", "pods handled in parallel, default 10", "N"),
+        Flag("--annotation-prefix", "binding.annotation_prefix", "default scheduler.cloud.example/", "PREFIX"),
         Flag(
             "--allow-delete-policy",
-            "binding",
-            "allow_delete_policy",
+            "binding.allow_delete_policy",
             "let mode complete bind volumes with reclaim policy Delete",
         ),
-        Flag("--dry-run", "binding", "dry_run", "report what would be written; write nothing, hold no Lease"),
+        Flag("--dry-run", "binding.dry_run", "report what would be written; write nothing, hold no Lease"),
     ),
     "Volume health": (
         *PROBE_FLAGS,
         Flag(
             "--unknown-health",
-            "health",
-            "unknown",
+            "health.unknown",
             "block (default) or allow volumes whose health the driver could not report",
             "POLICY",
         ),
         Flag(
             "--health-max-age",
-            "health",
-            "max_age",
+            "health.max_age",
             "maximum age of the health result a reservation relies on, default 30s",
             "DURATION",
         ),
         Flag(
             "--quarantine",
-            "health",
-            "quarantine",
+            "health.quarantine",
             "withhold Available volumes that are Inaccessible or have lost data from all claims until they are healthy",
         ),
         Flag(
             "--quarantine-max-share",
-            "health",
-            "quarantine_max_share",
+            "health.quarantine_max_share",
             "maximum share of a class's Available volumes in quarantine, default 0.3; one is always allowed",
             "SHARE",
         ),
     ),
     "Leader election": (
-        Flag("--leader-elect", "leader_election", "enabled", "hold a Lease before writing (default)"),
+        Flag("--leader-elect", "leader_election.enabled", "hold a Lease before writing (default)"),
         Flag(
             "--lease-namespace",
-            "leader_election",
-            "namespace",
+            "leader_election.namespace",
             "default the pod's own; kube-system outside a cluster",
             "NAME",
         ),
-        Flag("--lease-name", "leader_election", "name", "default pvc-prebinder", "NAME"),
+        Flag("--lease-name", "leader_election.name", "default pvc-prebinder", "NAME"),
     ),
     "Extender for kube-scheduler": extender_flags("extender-"),
     "Metrics, probes and logs": (
-        Flag("--metrics-bind-address", "serving", "metrics_bind_address", "default :8080; 0 disables", "ADDRESS"),
-        Flag("--health-bind-address", "serving", "health_bind_address", "default :8081; 0 disables", "ADDRESS"),
-        Flag("--log-format", "logging", "format", "text (default) or json", "FORMAT"),
-        Flag(LOG_LEVEL, "logging", "level", LOG_LEVEL_HELP, "LEVEL"),
+        Flag("--metrics-bind-address", "serving.metrics_bind_address", "default :8080; 0 disables", "ADDRESS"),
+        Flag("--health-bind-address", "serving.health_bind_address", "default :8081; 0 disables", "ADDRESS"),
+        Flag("--log-format", "logging.format", "text (default) or json", "FORMAT"),
+        Flag(LOG_LEVEL, "logging.level", LOG_LEVEL_HELP, "LEVEL"),
     ),
 }
 """The flags of the controller."""

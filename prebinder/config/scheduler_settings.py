@@ -68,8 +68,6 @@ class ControlSettings:
 
 @dataclass(frozen=True, slots=True)
 class SchedulerSettings:
-    """All settings."""
-
     cluster: ClusterSettings = field(default_factory=ClusterSettings)
     scheduling: SchedulingSettings = field(default_factory=SchedulingSettings)
     control: ControlSettings = field(default_factory=ControlSettings)

@@ -238,8 +238,6 @@ class LoggingSettings:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """All settings."""
-
     __pydantic_config__ = CAMEL_KEYS
 
     cluster: ClusterSettings = field(default_factory=ClusterSettings)

@@ -48,7 +48,7 @@ def guard(token: Callable[[], str], hosts: Callable[[], Container[str]], paths: 
     return middleware
 
 
-async def read_body(request: web.Request, largest: int, types: Sequence[str], seconds: float = BODY_SECONDS) -> bytes:
+async def read_body(request: web.Request, largest: int, types: Sequence[str]) -> bytes:
     """Return the body: of one of the types, not compressed, at most `largest` bytes.
 
     Raises an HTTPException: 400 if it is not well-formed HTTP, 408, 413 or 415.
@@ -63,13 +63,13 @@ async def read_body(request: web.Request, largest: int, types: Sequence[str], se
         raise too_large
     body = bytearray()
     try:
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout(BODY_SECONDS):
             async for chunk in request.content.iter_any():
                 body += chunk
                 if len(body) > largest:
                     raise too_large
     except TimeoutError as error:
-        raise web.HTTPRequestTimeout(text=f"the body did not arrive within {seconds:g} s") from error
+        raise web.HTTPRequestTimeout(text=f"the body did not arrive within {BODY_SECONDS:g} s") from error
     except web.RequestPayloadError as error:
         raise web.HTTPBadRequest(text=str(error)) from error
     return bytes(body)

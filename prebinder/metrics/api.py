@@ -129,7 +129,6 @@ class QueueMetrics:
         )
 
     def of(self, name: str) -> "QueueObserver":
-        """Return the port of the queue of that name."""
         return QueueObserver(self, name)
 
     def forget_depths(self) -> None:

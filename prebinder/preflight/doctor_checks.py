@@ -50,7 +50,6 @@ def parse_version(text: str) -> Version | None:
 
 
 def check_version(text: str) -> Check:
-    """Check the server's version."""
     version, subject = parse_version(text), "server version"
     if version is None:
         return Check(subject, CheckState.PROBLEM, text or "not reported", "expected a version such as v1.36.3")
@@ -65,7 +64,6 @@ def check_version(text: str) -> Check:
 
 
 def check_served(served: Served, kinds: Mapping[Resource, Lack]) -> Iterator[Check]:
-    """Check whether the required kinds are served."""
     for api_version in dict.fromkeys(resource.api_version for resource in kinds):
         subject, names = f"API {api_version}", served.get(api_version)
         wanted = [resource for resource in kinds if resource.api_version == api_version]

@@ -62,7 +62,6 @@ class HealthRow:
         return {name: None if value == "" else value for name, value in facts.items()}
 
     def deleted(self) -> "HealthRow":
-        """Return the row for a deleted volume."""
         return replace(
             self, health=HealthState.UNKNOWN, reason="VolumeDeleted", since="", message="", source="", age=""
         )

@@ -87,6 +87,5 @@ def left_to_people(volume: Volume, annotations: Annotations) -> str:
 
 
 def health_keys(volume: Volume, annotations: Annotations) -> list[str]:
-    """Return the annotations of health that the volume carries."""
     keys = (annotations.health, annotations.health_reason, annotations.health_since, annotations.health_source)
     return [key for key in keys if value_of(volume.annotations, key) is not None]

@@ -66,7 +66,6 @@ def guard(names: Collection[str]) -> Middleware:
 
 
 def answer_text(status: int, text: str, headers: Mapping[str, str] | None = None) -> web.Response:
-    """Return a line of text."""
     return web.Response(status=status, text=f"{text}\n", headers={**HEADERS, **(headers or {})})
 
 

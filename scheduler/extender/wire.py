@@ -202,8 +202,6 @@ def _claims(pod_name: str, volumes: Sequence[_PodVolume]) -> list[str]:
 
 
 class MetaPod(Struct, gc=False):
-    """A victim."""
-
     uid: str = field(name="UID", default="")
 
 

@@ -37,7 +37,6 @@ class ClusterEvent:
 
     @property
     def kind(self) -> Kind:
-        """The kind of the object."""
         item = self.old if self.new is None else self.new
         assert item is not None
         return type(item)

@@ -67,7 +67,6 @@ DEFAULT_WEIGHTS: Final[Mapping[str, int]] = {
 
 
 def default_data(scheduler_name: str) -> ProfileData:
-    """Return the default profile as data."""
     return ProfileData(
         scheduler_name=scheduler_name,
         queue_sort=PrioritySort.name,
@@ -78,5 +77,4 @@ def default_data(scheduler_name: str) -> ProfileData:
 
 
 def default_profile(scheduler_name: str) -> Profile:
-    """Return the default profile, built."""
     return build(default_data(scheduler_name), REGISTRY)

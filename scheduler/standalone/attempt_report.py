@@ -99,7 +99,6 @@ class AttemptReport:
         self._end(Ending(pod, reason=diagnosis.reason, text=text, refused=True))
 
     def invalid(self, pod: Pod, reason: Reason, text: str) -> None:
-        """A field of the pod is invalid."""
         self._metrics.failed(pod.scheduler_name, reason, error=False)
         self._complain(pod, SchedulingStatus(UNSCHEDULABLE, text))
 

@@ -42,8 +42,7 @@ AGENT_FLAGS: Final[Flags] = {
         ),
         Flag(
             "--annotation-prefix",
-            "publishing",
-            "annotation_prefix",
+            "publishing.annotation_prefix",
             "the controller's; default scheduler.cloud.example/",
             "PREFIX",
         ),

@@ -27,21 +27,17 @@ Exit codes:
 
 SCHEDULER_FLAGS: Final[Flags] = {
     "Scheduling": (
-        Flag(
-            "--name", "scheduling", "scheduler_names", "schedule pods with this spec.schedulerName; repeatable", "NAME"
-        ),
-        Flag("--config", "scheduling", "config", "a SchedulerConfiguration, which names the schedulers itself", "FILE"),
+        Flag("--name", "scheduling.scheduler_names", "schedule pods with this spec.schedulerName; repeatable", "NAME"),
+        Flag("--config", "scheduling.config", "a SchedulerConfiguration, which names the schedulers itself", "FILE"),
         Flag(
             "--annotation-prefix",
-            "scheduling",
-            "annotation_prefix",
+            "scheduling.annotation_prefix",
             "the controller's; default scheduler.cloud.example/",
             "PREFIX",
         ),
         Flag(
             "--bind-timeout",
-            "scheduling",
-            "bind_timeout",
+            "scheduling.bind_timeout",
             "how long a pod's claims may take to be bound before it is retried, default 10m",
             "DURATION",
         ),
@@ -49,15 +45,13 @@ SCHEDULER_FLAGS: Final[Flags] = {
     "Control port": (
         Flag(
             "--control-bind-address",
-            "control",
-            "bind_address",
+            "control.bind_address",
             "loopback address for tools that control it, such as 127.0.0.1:10270; default 0, disabled",
             "ADDRESS",
         ),
         Flag(
             "--control-token-file",
-            "control",
-            "token_file",
+            "control.token_file",
             "token that tools must present, created if missing; default a file in the user's state directory",
             "FILE",
         ),

@@ -1,10 +1,10 @@
 """What waits as rows: which zones it could go to, and why it is not there."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from binder.matching.claim_shape import ClaimShape, shape_of
 from binder.matching.evidence import quantity_text
@@ -67,27 +67,19 @@ def _pods(snapshot: Snapshot) -> Iterator[PendingRow]:
         if pod.phase == "Pending" and not pod.node_name and pod.claims and not pod.deleting:
             claims = [snapshot.claims.get(each) for each in pod.claim_keys]
             if all(claim is not None and claim.bind_finished for claim in claims):
-                yield PendingRow(key=pod_key(key), pod=key, since=_since(pod))
-
-
-def _since(pod: Pod) -> datetime | None:
-    return pod.created
+                yield PendingRow(key=pod_key(key), pod=key, since=pod.created)
 
 
 def _with_cause(row: PendingRow, cause: Cause, zones: Sequence[str]) -> PendingRow:
     allowed = tuple(zone for zone in zones if cause.zones is ANYWHERE or zone in cause.zones)
-    return PendingRow(
-        key=row.key,
-        storage_class=row.storage_class,
-        size=row.size,
+    return replace(
+        row,
         zones=allowed,
         everywhere=cause.zones is ANYWHERE,
         code=cause.code,
         problem=cause.problem,
         conclusive=cause.conclusive,
         message=cause.message,
-        pod=row.pod,
-        since=row.since,
     )
 
 

@@ -67,8 +67,6 @@ class Item(Struct, frozen=True, rename="camel", omit_defaults=False):
 
 
 class WhyReport(Struct, frozen=True, rename="camel"):
-    """All results."""
-
     api_version: str = API_VERSION
     kind: str = "WhyReport"
     items: tuple[Item, ...] = ()

@@ -215,6 +215,6 @@ async def test_events_and_their_series_are_accepted(kubeconfig: Path) -> None:
                     recorder.publish(draft)
             await recorder.flush(20)
         assert set(seen.events) == {"sent"}
-        listing = await api.list_all(EVENTS, msgspec.json.decode, field_selector="reason=VolumeReserved")
+        listing = await api.list_all(EVENTS.selected("reserved", "reason=VolumeReserved"), msgspec.json.decode)
         (stored,) = [item for item in listing.items if item["regarding"]["name"] == "real-event"]
         assert stored["series"]["count"] == 3

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from immutables import Map
 
 from csi.client.endpoint import Endpoint
-from csi.health.health import Debounce, HealthRecord, reliable_verdict
+from csi.health.health import Debounce, reliable_verdict
 from csi.health.interpret import BUSY, Witness
 from csi.health.verdict import USABLE, HealthState, Verdict
 from csi.records import REMEMBERED, HealthRecords
@@ -88,10 +88,6 @@ class Drivers:
         if task is None:
             task = self._probing[key] = asyncio.create_task(self._probe(probe, key))
         return await asyncio.shield(task)
-
-    def state(self, driver: str, handle: str) -> HealthRecord | None:
-        """Return what is known of a volume without a probe, None if it was not probed yet."""
-        return self.records.state(driver, handle)
 
     def sweep(self, driver: str, order: "DriverVolumes", pace: "Pace", observer: "SweepObserver") -> "Sweep":
         """Return the sweep over all volumes of a configured driver, to be run at every interval."""

@@ -10,8 +10,9 @@ from collections import defaultdict
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from typing import Final, Protocol
+from typing import Final
 
+from binder.controllers.wakeups import Wakeups
 from binder.health.health_update import HealthUpdate, HealthUpdateSettings, health_update_for
 from binder.health.node_storage import NodeStorage, conditions_on
 from binder.health.quarantine import Pools, Step
@@ -24,7 +25,8 @@ from binder.reservation.release import Cause, take_back
 from binder.writers.keyed_locks import KeyedLocks
 from binder.writers.object_client import FASTER, ObjectClient
 from binder.writers.rollback import Rollback
-from csi.health.health import Finding, HealthRecord
+from csi.health.health import Finding
+from csi.records import HealthRecords
 from kube.client.rate_limit import TokenBucket
 from kube.clock import Clock
 from kube.errors import TerminalError
@@ -48,31 +50,17 @@ _ALL_OF: Final = "driver/"
 logger = logging.getLogger(__name__)
 
 
-class KnownHealth(Protocol):
-    """What is known of volumes, without a probe (csi.drivers.Drivers)."""
-
-    def state(self, driver: str, handle: str) -> HealthRecord | None:
-        """Return what is known of a volume, None if nothing is."""
-
-
-class Waiting(Protocol):
-    """Pods for which there was no volume (binder.controllers.wakeups.Wakeups)."""
-
-    def room_in(self, class_name: str) -> None:
-        """Have some of them planned again."""
-
-
 @dataclass(slots=True)
 class HealthController:
     """Reconciles volumes, one at a time. `run` belongs inside a term of the Lease."""
 
     store: Store
-    known: KnownHealth
+    known: HealthRecords
     client: ObjectClient
     rollback: Rollback
     queue: WorkQueue[str]
     locks: KeyedLocks
-    waiting: Waiting
+    wakeups: Wakeups
     clock: Clock
     announcer: HealthAnnouncer
     metrics: ReservationMetrics
@@ -106,7 +94,7 @@ class HealthController:
             self.queue.add(name)
             volume = self.store.snapshot().volumes.get(name)
             if recovered and volume is not None and is_free(volume):
-                self.waiting.room_in(class_of(volume))
+                self.wakeups.room_in(class_of(volume))
 
     def counts(self) -> Mapping[str, tuple[int, int]]:
         """Return for each class how many volumes are in quarantine, and how many the cap keeps out of it."""

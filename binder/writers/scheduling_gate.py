@@ -10,9 +10,9 @@ import asyncio
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
 
 from binder.matching.matching import is_mine
+from binder.reporting.announce import Announcer
 from binder.reservation.contract import Annotations
 from binder.writers.object_client import FASTER, ObjectClient
 from kube.errors import Forbidden, TerminalError
@@ -20,16 +20,6 @@ from kube.objects.model import Claim, Pod
 from kube.store.snapshot import Snapshot
 
 logger = logging.getLogger(__name__)
-
-
-class Complaint(Protocol):
-    """Reports that a gate could not be removed (binder.reporting.announce.Announcer)."""
-
-    def gate_kept(self, pod: Pod, gate: str) -> None:
-        """We may not remove it."""
-
-    def write_rejected(self, pod: Pod, why: str) -> None:
-        """The API server does not accept the removal; `why` is its message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +46,7 @@ class SchedulingGate:
         self,
         client: ObjectClient,
         annotations: Annotations,
-        complaint: Complaint,
+        announcer: Announcer,
         *,
         turns: asyncio.Semaphore,
         writers: asyncio.Semaphore,
@@ -65,7 +55,7 @@ class SchedulingGate:
         self._turns = turns
         self._writers = writers
         self._annotations = annotations
-        self._complaint = complaint
+        self._announcer = announcer
 
     def known_claims(self, pod: Pod) -> dict[str, KnownClaim]:
         """Return the claims of a pod that carries our gate by key, as the watches show them now; none of another pod.
@@ -108,10 +98,10 @@ class SchedulingGate:
             return False
         except Forbidden as error:
             logger.warning("Not permitted to remove the scheduling gate", extra={"pod": pod.key, "error": str(error)})
-            self._complaint.gate_kept(pod, self._annotations.gate)
+            self._announcer.gate_kept(pod, self._annotations.gate)
             return False
         except TerminalError as error:
-            self._complaint.write_rejected(pod, error.message)
+            self._announcer.write_rejected(pod, error.message)
             raise
         return True
 

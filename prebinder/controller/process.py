@@ -152,7 +152,7 @@ class Controller:
             self._access.fenced(leadership),
             store=self._store,
             probing=self._drivers.verdict,
-            known=self._drivers,
+            known=self._drivers.records,
             events=LoggedEvents(self._recorder),
             metrics=self._instruments,
             clock=self._clock,
@@ -220,7 +220,7 @@ class Controller:
         state = ClusterState(
             leads=term is not None,
             snapshot=self._store.snapshot() if term is not None and self._sees_cluster else None,
-            health=self._drivers.state,
+            health=self._drivers.records.state,
             reasons=term.reasons() if term is not None else {},
             quarantine=term.quarantine() if term is not None else {},
             annotations=self._settings.binding.annotations,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Protocol
 
-from binder.controllers.health_controller import HealthController, KnownHealth
+from binder.controllers.health_controller import HealthController
 from binder.controllers.planner import Planner, Solving
 from binder.controllers.reconciler import Reconciler
 from binder.controllers.release_controller import ReleaseController, Subject
@@ -33,6 +33,7 @@ from binder.writers.scheduling_gate import SchedulingGate
 from csi.drivers import HealthGate, Probing
 from csi.health.health import HealthRecord
 from csi.health.verdict import USABLE
+from csi.records import HealthRecords
 from kube.background import Aside
 from kube.client.api import KubeApi
 from kube.client.event_recorder import EventSink
@@ -128,7 +129,7 @@ def compose(  # noqa: PLR0913 - all that a term needs of its process, by name
     *,
     store: Store,
     probing: Probing,
-    known: KnownHealth,
+    known: HealthRecords,
     events: EventSink,
     metrics: TermMetrics,
     clock: Clock,
@@ -182,7 +183,7 @@ def compose(  # noqa: PLR0913 - all that a term needs of its process, by name
         rollback=rollback,
         queue=volumes,
         locks=locks,
-        waiting=wakeups,
+        wakeups=wakeups,
         clock=clock,
         announcer=HealthAnnouncer(events),
         metrics=metrics.reservations,

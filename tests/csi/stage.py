@@ -24,7 +24,7 @@ class Stage:
         self.sweep: Sweep = self.drivers.sweep(NAME, self.order, pace, self.sweeps)
 
     def state(self, handle: str) -> str | None:
-        record = self.drivers.state(NAME, handle)
+        record = self.drivers.records.state(NAME, handle)
         return None if record is None else str(record.state)
 
     def states(self) -> list[str | None]:

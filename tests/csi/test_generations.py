@@ -44,7 +44,7 @@ class Driver:
     async def look(self) -> tuple[str, str]:
         """Sweep once and return what v is now, and the reason."""
         await self._sweep.run()
-        record = self.drivers.state(self._name, "v")
+        record = self.drivers.records.state(self._name, "v")
         assert record is not None
         return str(record.state), record.current.reason
 

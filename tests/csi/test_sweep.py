@@ -180,7 +180,7 @@ async def test_a_driver_that_does_not_answer_ends_its_sweep(
     stage.order.ordered = [f"v{number}" for number in range(100)]
     await stage.sweep.run()
     assert set(stage.states()) == {"Unknown"}
-    record = stage.drivers.state(NAME, "v99")
+    record = stage.drivers.records.state(NAME, "v99")
     assert record is not None
     assert record.current.reason == reason
     assert stage.calls()["ControllerGetVolume"] == 0

@@ -124,7 +124,7 @@ async def test_recovery_of_a_volume_that_is_no_longer_listed(
     for state in (first, second):
         await stage.sweep.run()
         assert stage.state("b") == state
-        record = stage.drivers.state(NAME, "b")
+        record = stage.drivers.records.state(NAME, "b")
         assert record is not None
         assert record.unhealthy is (state != "Healthy")
 

@@ -79,7 +79,7 @@ async def test_an_unhealthy_volume_does_not_recover_by_a_stopped_driver(
     assert (await probe(drivers)).unhealthy
     await pair[0].send(signal.SIGSTOP)
     assert (await probe(drivers)).unhealthy, "a failed call is no recovery"
-    record = drivers.state(A, "v")
+    record = drivers.records.state(A, "v")
     assert record is not None
     assert record.state is HealthState.UNKNOWN
     assert record.unhealthy

@@ -91,7 +91,7 @@ class Watched:
         assert cause == "still_running", f"{job}: {cause}"
 
     def record(self, driver: str = SUBJECT) -> HealthRecord | None:
-        return self.drivers.state(driver, "v")
+        return self.drivers.records.state(driver, "v")
 
     async def becomes(self, state: str, driver: str = SUBJECT) -> HealthRecord:
         async def there() -> bool:

@@ -6,14 +6,10 @@ write is sent. Whatever module of the product is on the stack then hands it on, 
 
 import asyncio
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from datetime import timedelta
-from itertools import groupby, pairwise
+from itertools import pairwise
 from pathlib import Path
 from random import Random
-from types import FrameType
-from typing import Any
 
 import pytest
 
@@ -46,10 +42,9 @@ from tests.fakes.kube_api import Connection
 from tests.fakes.objects import claim_object, pod_object, volume_object
 from tests.kube.running_reflector import Held
 from tests.kube.scripted_transport import ScriptedTransport, answer, event, listing
+from tests.prebinder.call_stacks import Stack, modules_on, stacks_at
 from tests.running_task import running
-from tests.test_architecture import ARCHITECTURE, FLOWCHARTS, PRODUCT, ROOT, arrows_of, modules_in
-
-Stack = tuple[str, ...]
+from tests.test_architecture import ARCHITECTURE, FLOWCHARTS, arrows_of, modules_in
 
 EVENT: Stack = ("kube/client/reflector", "kube/store/collection", "binder/controllers/wakeups", "kube/workqueue")
 PLANNING: Stack = ("kube/workqueue", "binder/controllers/reconciler", "binder/controllers/planner")
@@ -69,34 +64,6 @@ class Requests:
     """Counts no request."""
 
     def request_done(self, method: str, status: int, seconds: float) -> None: ...
-
-
-def modules_on(frame: FrameType | None) -> Stack:
-    """Return the product's modules on the stack that ends with this frame, outermost first."""
-    modules: list[str] = []
-    while frame is not None:
-        path = Path(frame.f_code.co_filename)
-        if path.is_relative_to(ROOT) and path.relative_to(ROOT).parts[0] in PRODUCT:
-            modules.append(str(path.relative_to(ROOT).with_suffix("")))
-        frame = frame.f_back
-    return tuple(module for module, _ in groupby(reversed(modules)))
-
-
-@contextmanager
-def stacks_at(*functions: Callable[..., Any]) -> Iterator[set[Stack]]:
-    """Collect the stacks of all calls of these functions inside the context."""
-    stacks: set[Stack] = set()
-    codes = {function.__code__ for function in functions}
-
-    def called(frame: FrameType, occasion: str, _: object) -> None:
-        if occasion == "call" and frame.f_code in codes:
-            stacks.add(modules_on(frame))
-
-    sys.setprofile(called)
-    try:
-        yield stacks
-    finally:
-        sys.setprofile(None)
 
 
 def term_of(world: World, store: Store, transport: Transport) -> Term:

@@ -125,6 +125,8 @@ class Reason(StrEnum):
     DEVICE_CLAIM_PENDING = "ResourceClaimPending"
     VOLUME_TERMINATING = "VolumeTerminating"
     VOLUME_RELEASED = "VolumeReleased"
+    VOLUME_FAILED = "VolumeFailed"
+    POD_TERMINATING = "PodTerminating"
     # What `why` reports if there is no problem, or if it is inconclusive.
     BOUND = "Bound"
     SCHEDULED = "Scheduled"

@@ -61,6 +61,8 @@ class Explainer:
         unmet = [claim for claim in demand.required if not self._is_met(demand, claim)]
         if unmet:
             return self._refuse(demand, Reason.NO_VOLUME_FITS, self._unmet.rejections(demand, unmet))
+        if not self._topologies.open_to(demand):
+            return self._refuse(demand, Reason.NO_NODE_FITS, [_no_topology(demand)])
         if not self._jointly_met(demand):
             return self._refuse(demand, Reason.NO_JOINT_ASSIGNMENT, self._of_topologies(demand))
         nodes = self._of_nodes(demand)
@@ -126,7 +128,7 @@ class Explainer:
             else:
                 shortfalls.append((short, _missing(demand, topology, f"{short} too few for all of them together")))
         shortfalls.sort(key=lambda pair: (pair[0], pair[1].subject))
-        return [rejection for _, rejection in shortfalls] or [_no_topology(demand)]
+        return [rejection for _, rejection in shortfalls]
 
     def _shortage(self, demand: Demand, topology: Topology) -> tuple[Topology, frozenset[ClaimShape], int]:
         """Return the shapes for which the topology has nothing, else how many claims have no volume at least."""

@@ -10,6 +10,7 @@ from prebinder.errors import CommandError
 from prebinder.why.causes.claims.creation import refused_claims
 from prebinder.why.causes.diagnosis import explain_absent_claim, explain_claim, explain_pod, explain_volume
 from prebinder.why.causes.objects import CLAIM, POD, VOLUME
+from prebinder.why.causes.termination import overdue
 from prebinder.why.facts.facts import Facts, Source, Unread
 from prebinder.why.reading.live import LiveReader
 from prebinder.why.report.report import Item, WhyReport
@@ -95,12 +96,17 @@ def _items_of(facts: Facts, target: Target, namespace: str) -> Iterator[Item]:
 
 
 def waiting(facts: Facts, namespace: str, selector: LabelSelector | None = None) -> Sequence[Target]:
-    """Return every pending pod, then the claims without a volume, Lost ones too, that none of these pods uses.
+    """Return every pending pod and those that should have been gone, then claims, at last those not created.
 
-    Last come claims that were never created. `selector` selects by the labels of the pod, or of the claim.
+    The claims are those without a volume, Lost ones too, that none of these pods uses. `selector` selects by the labels
+    of the pod, or of the claim.
     """
     snapshot = facts.snapshot
-    pods = [pod for _, pod in sorted(snapshot.pods.items()) if pod.phase == "Pending" and not pod.deleting]
+    pods = [
+        pod
+        for _, pod in sorted(snapshot.pods.items())
+        if (overdue(facts, pod) is not None if pod.deleting else pod.phase == "Pending")
+    ]
     explained = {key for pod in pods for key in pod.claim_keys}
     claims = [
         claim

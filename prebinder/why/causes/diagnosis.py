@@ -31,9 +31,11 @@ from prebinder.why.causes.precedence import (
     POD_CHECKS,
     POD_FIRST_CHECKS,
     UNREAD_CLAIM_CHECKS,
+    UNREAD_POD_CHECKS,
     VOLUME_CHECKS,
 )
 from prebinder.why.causes.reported import last_words
+from prebinder.why.causes.termination import terminating_too_long
 from prebinder.why.facts.facts import Facts, Source, Unread
 from prebinder.why.report.report import ABSENT, Evidence, Item, Skipped
 
@@ -178,7 +180,9 @@ def _followed(examination: _Examination, finding: Finding | None, seen: set[str]
 
 def _of_pod(examination: _Examination, pod: Pod, without: str = "") -> Finding | None:
     """Examine a pod. `without` is a claim that was examined already."""
-    if pod.finished or pod.phase == "Running" or pod.deleting:
+    if pod.deleting:
+        return examination.attempt(terminating_too_long, pod) or _settled(pod)
+    if pod.finished or pod.phase == "Running":
         return _settled(pod)
     finding = examination.first(POD_FIRST_CHECKS, pod)
     if finding is not None:
@@ -189,7 +193,8 @@ def _of_pod(examination: _Examination, pod: Pod, without: str = "") -> Finding |
     if pod.node_name:
         finding = examination.first(PLACED_POD_CHECKS, pod)
         return finding or (None if examination.blocked else _not_held_up(examination.facts, pod))
-    return finding or examination.first(POD_CHECKS, pod) or _overdue_provisioning(examination, pod, without)
+    finding = finding or examination.first(POD_CHECKS, pod) or _overdue_provisioning(examination, pod, without)
+    return examination.first(UNREAD_POD_CHECKS, pod) if finding is None and examination.blocked else finding
 
 
 def _overdue_provisioning(examination: _Examination, pod: Pod, without: str) -> Finding | None:
@@ -243,7 +248,8 @@ def _waits_for_claim(examination: _Examination, claim: Claim) -> Finding:
 
 def _settled(pod: Pod) -> Finding:
     says = "Terminating" if pod.deleting else f"on node {pod.node_name}" if pod.node_name else pod.phase
-    message = f"The pod has ended: {pod.phase}." if pod.finished else f"The pod is {says}."
+    has_ended = pod.finished and not pod.deleting
+    message = f"The pod has ended: {pod.phase}." if has_ended else f"The pod is {says}."
     return Finding(Reason.SCHEDULED, message, (pod_link(pod, says),), problem=False)
 
 

@@ -40,10 +40,15 @@ def lapse_text(facts: Facts, renewed: datetime) -> str:
 
 def without_pv_controller(facts: Facts) -> tuple[Evidence, ...]:
     """Return evidence that the PV controller does not run, none if it does or that is unknown."""
+    return without_controller_manager(facts, "a PV controller that runs")
+
+
+def without_controller_manager(facts: Facts, wanted: str = "a controller manager that runs") -> tuple[Evidence, ...]:
+    """As above, for any of its controllers."""
     renewed = last_renewal(facts, (CONTROLLER_MANAGER,))
     if renewed is None or not has_lapsed(facts, renewed):
         return ()
-    return (Evidence(f"lease/{CONTROLLER_MANAGER}", "a PV controller that runs", lapse_text(facts, renewed)),)
+    return (Evidence(f"lease/{CONTROLLER_MANAGER}", wanted, lapse_text(facts, renewed)),)
 
 
 def lapsed_lease(facts: Facts, name: str) -> tuple[Evidence, ...]:

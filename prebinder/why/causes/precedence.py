@@ -10,7 +10,7 @@ from typing import Final
 from prebinder.why.causes import reported, volume_state
 from prebinder.why.causes.claims import claim_and_class, data_sources, lifecycle, provisioning, unread_class, volumes
 from prebinder.why.causes.finding import ClaimCheck, PodCheck, VolumeCheck
-from prebinder.why.causes.pods import attachment, devices, missing_volumes, scheduling, topology
+from prebinder.why.causes.pods import attachment, devices, missing_volumes, scheduling, topology, unread_nodes
 
 CLAIM_CHECKS: Final[tuple[ClaimCheck, ...]] = (
     # The claim cannot be rescued, or is tied to one volume: nothing else about it matters.
@@ -106,6 +106,9 @@ POD_CHECKS: Final[tuple[PodCheck, ...]] = (
 )
 """For a pod without a node, after its claims."""
 
+UNREAD_POD_CHECKS: Final[tuple[PodCheck, ...]] = (unread_nodes.reported_by_scheduler,)
+"""For a pod without a node when something could not be read, such as the nodes: what its scheduler reports."""
+
 PLACED_POD_CHECKS: Final[tuple[PodCheck, ...]] = (
     topology.assigned_out_of_reach,
     # Without its kubelet nothing starts the pod, whatever was reported before.
@@ -125,6 +128,7 @@ VOLUME_CHECKS: Final[tuple[VolumeCheck, ...]] = (
     volume_state.volume_terminating,
     volume_state.volume_quarantined,
     volume_state.volume_unhealthy,
+    volume_state.volume_failed,
     volume_state.volume_released,
     volume_state.volume_not_processed,
     volume_state.volume_as_it_should_be,

@@ -124,7 +124,7 @@ def _advice(code: Reason, note: str) -> str:
 
 def extender_unavailable(facts: Facts, pod: Pod) -> Finding | None:
     """kube-scheduler cannot call an extender that is not ignorable (extender.go: a filter error fails the pod)."""
-    words = _of_scheduler(facts, pod, _EXTENDER)
+    words = of_scheduler(facts, pod, _EXTENDER)
     if words is None:
         return None
     return Finding(
@@ -138,7 +138,7 @@ def extender_unavailable(facts: Facts, pod: Pod) -> Finding | None:
 
 def refused_by_extender(facts: Facts, pod: Pod) -> Finding | None:
     """Nodes fit by Kubernetes' rules, and pvc-prebinder's extender rejects them because of their volumes."""
-    words = _of_scheduler(facts, pod, _REFUSED_BY_EXTENDER)
+    words = of_scheduler(facts, pod, _REFUSED_BY_EXTENDER)
     refused = None if words is None else _REFUSED_BY_EXTENDER.search(words.found)
     if words is None or refused is None:
         return None
@@ -185,7 +185,7 @@ def refused_by_controller(facts: Facts, pod: Pod) -> Finding | None:
 
 def bind_timeout(facts: Facts, pod: Pod) -> Finding | None:
     """Binding the pod's volumes took too long, and its claims show no cause (PreBind in volume_binding.go, 600 s)."""
-    words = _of_scheduler(facts, pod, _BIND_TIMEOUT)
+    words = of_scheduler(facts, pod, _BIND_TIMEOUT)
     if words is None:
         return None
     return Finding(
@@ -204,7 +204,7 @@ def no_free_storage(facts: Facts, pod: Pod) -> Finding | None:
     """
     if facts.has(Source.CAPACITIES):  # Then these are the answer.
         return None
-    words = _of_scheduler(facts, pod, _NO_FREE_STORAGE)
+    words = of_scheduler(facts, pod, _NO_FREE_STORAGE)
     if words is None:
         return None
     return Finding(
@@ -237,7 +237,7 @@ def events_with(facts: Facts, pattern: re.Pattern[str]) -> Iterator[tuple[str, E
                 yield key, event
 
 
-def _of_scheduler(facts: Facts, pod: Pod, pattern: re.Pattern[str]) -> Evidence | None:
+def of_scheduler(facts: Facts, pod: Pod, pattern: re.Pattern[str]) -> Evidence | None:
     """Return the scheduler's last message about the pod, if it has this text.
 
     The pod's condition is never older than an Event about it, and does not expire.

@@ -4,12 +4,13 @@ from binder.assignment.volume_policy import refuse_health
 from binder.health.published_sweeps import published_sweeps, swept_health
 from binder.health.quarantine import in_quarantine
 from binder.matching.rejection import Reason
-from kube.objects.model import Volume, value_of
+from kube.objects.model import Claim, Volume, value_of
 from prebinder.config.duration import age_text
 from prebinder.why.causes.finding import Finding, Step
 from prebinder.why.causes.leases import look_for_pv_controller, without_pv_controller
-from prebinder.why.causes.objects import VOLUME, older_than_a_minute, volume_link, volume_object
+from prebinder.why.causes.objects import VOLUME, claim_link, older_than_a_minute, volume_link, volume_object
 from prebinder.why.causes.reported import last_words
+from prebinder.why.facts.details import VolumeDetails
 from prebinder.why.facts.facts import Facts, Source
 from prebinder.why.report.report import Evidence, Link
 
@@ -20,11 +21,16 @@ def volume_terminating(facts: Facts, volume: Volume) -> Finding | None:
         return None
     owner = _owner(facts, volume) if volume.phase == "Bound" else ""
     waits = f"{owner} no longer uses it" if owner else "its finalizers are removed"
+    details = facts.volumes.get(volume.name) or VolumeDetails()
+    finalizers = Evidence(volume_object(volume, "metadata.finalizers"), "none", ", ".join(details.finalizers))
     return Finding(
         Reason.VOLUME_TERMINATING,
         f"The volume is being deleted, and waits until {waits}.",
         (volume_link(volume, "Terminating"),),
-        (Evidence(volume_object(volume, "metadata.deletionTimestamp"), "not set", "set"),),
+        (
+            Evidence(volume_object(volume, "metadata.deletionTimestamp"), "not set", "set"),
+            *((finalizers,) if details.finalizers else ()),
+        ),
         (
             Step(
                 f"kubectl get pv {volume.name} -o yaml",
@@ -69,37 +75,111 @@ def volume_unhealthy(facts: Facts, volume: Volume) -> Finding | None:
     )
 
 
+def volume_failed(facts: Facts, volume: Volume) -> Finding | None:
+    """The PV controller could not delete or recycle the volume (phase Failed: reclaimVolume in pv_controller.go).
+
+    Its claim was deleted, or got another volume while this one was provisioned for it.
+    """
+    if volume.phase != "Failed" or _as_if_unclaimed(facts, volume) is not None:
+        return None
+    details = facts.volumes.get(volume.name)
+    words = (Evidence(volume_object(volume, "status.message"), "", f'"{details.message}"'),) if details else ()
+    rival = _got_another(facts, volume)
+    why = f"after {_deleted(facts, volume)} was deleted" if rival is None else f"which is not needed: {rival[0]}"
+    return Finding(
+        Reason.VOLUME_FAILED,
+        f"The volume could not be reclaimed{' ' if rival is None else ', '}{why}.",
+        (volume_link(volume, "Failed"), *(_deleted_owner(facts, volume) if rival is None else (rival[1],))),
+        (
+            Evidence(volume_object(volume, "spec.persistentVolumeReclaimPolicy"), "", volume.reclaim_policy),
+            *(words if details and details.message else last_words(facts, VOLUME, volume.name)),
+        ),
+        (
+            Step(
+                f"kubectl describe pv {volume.name}",
+                "mend what its message names, and Kubernetes tries again; delete the volume yourself only if its data "
+                "is not needed: that of the storage may be lost or left behind",
+            ),
+        ),
+    )
+
+
 def volume_released(facts: Facts, volume: Volume) -> Finding | None:
     """Its claim was deleted; with policy Retain it stays, with its data, until an administrator decides
     (syncVolume).
     """
     if volume.phase not in {"Released", "Failed"}:
         return None
-    owner = _owner(facts, volume) or "a deleted claim"
-    namesake = None if volume.claim is None else facts.snapshot.claims.get(volume.claim.key)
-    if volume.claim is not None and namesake is not None and namesake.uid != volume.claim.uid:
-        owner = f"an earlier {owner}"
-    failed = volume.phase == "Failed"
+    stale = _as_if_unclaimed(facts, volume)
+    if stale is not None:
+        return stale
+    rival = _got_another(facts, volume)
+    is_kept = volume.reclaim_policy != "Delete"
     step = Step(
         f"""kubectl patch pv {volume.name} --type=json -p '[{{"op":"remove","path":"/spec/claimRef"}}]'""",
         "makes it Available with that data on it; wipe it first if the next claim must not see it",
     )
-    if volume.reclaim_policy == "Delete":
+    if not is_kept:
         step = Step(
             f"kubectl describe pv {volume.name}",
             "its policy is Delete: its driver deletes it with its data; its Events say what keeps it from that",
         )
     return Finding(
         Reason.VOLUME_RELEASED,
-        f"The volume {'could not be reclaimed' if failed else 'is Released'}: it holds the data of {owner}, which was "
-        "deleted.",
-        (volume_link(volume, volume.phase), *_deleted_owner(facts, volume)),
+        f"The volume is Released: it holds the data of {_deleted(facts, volume)}, which was deleted."
+        if rival is None
+        else f"The volume is Released: {rival[0]}.",
+        (volume_link(volume, volume.phase), *(_deleted_owner(facts, volume) if rival is None else (rival[1],))),
         (
             Evidence(volume_object(volume, "spec.persistentVolumeReclaimPolicy"), "", volume.reclaim_policy),
-            *(last_words(facts, VOLUME, volume.name) if failed or volume.reclaim_policy == "Delete" else ()),
+            *(() if is_kept else last_words(facts, VOLUME, volume.name)),
         ),
         (step,),
     )
+
+
+def _living_claim(facts: Facts, volume: Volume) -> Claim | None:
+    """Return the claim that the volume names, if it is known to exist; one created later with its name is another."""
+    claim = None if volume.claim is None else facts.snapshot.claims.get(volume.claim.key)
+    return claim if claim is not None and volume.claim is not None and claim.uid == volume.claim.uid else None
+
+
+def _as_if_unclaimed(facts: Facts, volume: Volume) -> Finding | None:
+    """The phase says that the claim is gone, and it exists and has no other volume (syncVolume sets the phase anew)."""
+    claim = _living_claim(facts, volume)
+    if claim is None or claim.volume_name not in {"", volume.name}:
+        return None
+    return Finding(
+        Reason.VOLUME_FAILED,
+        f"The volume is {volume.phase}, as if its claim {claim.key} had been deleted, which exists.",
+        (volume_link(volume, volume.phase), claim_link(claim)),
+        (
+            Evidence(volume_object(volume, "status.phase"), "Bound", volume.phase),
+            *without_pv_controller(facts),
+        ),
+        (
+            Step(
+                look_for_pv_controller().command,
+                "the PV controller corrects the phase if it runs; do not delete the volume or its claimRef: its data "
+                "is in use, and would be lost",
+            ),
+        ),
+    )
+
+
+def _got_another(facts: Facts, volume: Volume) -> tuple[str, Link] | None:
+    """Return that the volume's claim exists and has another volume, so that this one was made in vain (syncVolume)."""
+    claim = _living_claim(facts, volume)
+    if claim is None or claim.volume_name in {"", volume.name}:
+        return None
+    return f"claim {claim.key} got volume {claim.volume_name} instead", claim_link(claim)
+
+
+def _deleted(facts: Facts, volume: Volume) -> str:
+    """Return the claim that the volume names, and that was deleted."""
+    owner = _owner(facts, volume) or "a deleted claim"
+    namesake = None if volume.claim is None else facts.snapshot.claims.get(volume.claim.key)
+    return f"an earlier {owner}" if namesake is not None else owner
 
 
 def volume_not_processed(facts: Facts, volume: Volume) -> Finding | None:

@@ -22,6 +22,7 @@ from prebinder.why.facts.details import (
     PodDetails,
     QuotaRecord,
     SnapshotRecord,
+    VolumeDetails,
 )
 from prebinder.why.facts.facts import Source
 
@@ -35,6 +36,7 @@ class _Metadata(Wire):
     namespace: Text = None
     creation_timestamp: Time = None
     deletion_timestamp: Time = None
+    deletion_grace_period_seconds: int | None = None
     finalizers: Texts = None
     owner_references: list[_Owner] | None = None
     labels: dict[str, str | None] | None = None
@@ -95,6 +97,15 @@ class _Pod(Wire):
     metadata: _Metadata | None = None
     spec: _PodSpec | None = None
     status: _PodStatus | None = None
+
+
+class _VolumeStatus(Wire):
+    message: Text = None
+
+
+class _Volume(Wire):
+    metadata: _Metadata | None = None
+    status: _VolumeStatus | None = None
 
 
 class _Regarding(Wire):
@@ -192,6 +203,7 @@ class _DeviceClaim(Wire):
 
 _CLAIM: Final = msgspec.json.Decoder(_Claim)
 _POD: Final = msgspec.json.Decoder(_Pod)
+_VOLUME: Final = msgspec.json.Decoder(_Volume)
 _EVENT: Final = msgspec.json.Decoder(_Event)
 _LEASE: Final = msgspec.json.Decoder(_Lease)
 _QUOTA: Final = msgspec.json.Decoder(_Quota)
@@ -235,9 +247,17 @@ def pod_details(raw: bytes | Raw) -> PodDetails:
         owner=owner,
         conditions=_conditions(status.conditions),
         deleted=metadata.deletion_timestamp,
+        grace=metadata.deletion_grace_period_seconds,
+        finalizers=tuple(metadata.finalizers or ()),
         resource_claims=tuple(filter(None, names)),
         unused_templates=tuple(filter(None, templates)),
     )
+
+
+def volume_details(raw: bytes | Raw) -> VolumeDetails:
+    decoded = _VOLUME.decode(raw)
+    metadata, status = decoded.metadata or _Metadata(), decoded.status or _VolumeStatus()
+    return VolumeDetails(tuple(metadata.finalizers or ()), metadata.deletion_timestamp, status.message or "")
 
 
 def event(raw: bytes | Raw) -> EventAbout:
@@ -321,6 +341,7 @@ def detail_decoders(sweeps: str) -> Mapping[Source, Callable[[bytes | Raw], Any]
     return {
         Source.CLAIMS: claim_details,
         Source.PODS: pod_details,
+        Source.VOLUMES: volume_details,
         Source.ATTACHMENTS: attachment_details,
         Source.EVENTS: event,
         Source.LEASES: partial(lease, sweeps=sweeps),

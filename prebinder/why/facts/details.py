@@ -42,14 +42,26 @@ class ClaimDetails(Struct, frozen=True, gc=False):
 class PodDetails(Struct, frozen=True, gc=False):
     """The fields of a pod that scheduling does not need. `owner` is (kind, name) of its controller.
 
-    `unused_templates` are ResourceClaimTemplates from which no claim was created for the pod yet.
+    `deleted` is when its grace period ends, `grace` that period in seconds: 0 once no kubelet has to confirm that the
+    pod has ended (deletionGracePeriodSeconds), None if it is not being deleted. `unused_templates` are
+    ResourceClaimTemplates from which no claim was created for the pod yet.
     """
 
     owner: tuple[str, str] | None = None
     conditions: tuple[Condition, ...] = ()
     deleted: datetime | None = None
+    grace: int | None = None
+    finalizers: tuple[str, ...] = ()
     resource_claims: tuple[str, ...] = ()
     unused_templates: tuple[str, ...] = ()
+
+
+class VolumeDetails(Struct, frozen=True, gc=False):
+    """The fields of a volume that is being deleted or has failed. `message` is why, in the words of `status`."""
+
+    finalizers: tuple[str, ...] = ()
+    deleted: datetime | None = None
+    message: str = ""
 
 
 class EventRecord(Struct, frozen=True, gc=False):

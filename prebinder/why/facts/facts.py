@@ -27,6 +27,7 @@ from prebinder.why.facts.details import (
     PodDetails,
     QuotaRecord,
     SnapshotRecord,
+    VolumeDetails,
 )
 from scheduler.state.cluster import ClusterView, view_of
 
@@ -131,6 +132,7 @@ class Facts:
     skipped: Mapping[Source, str] = field(default_factory=dict)
     claims: Mapping[str, ClaimDetails] = field(default_factory=dict)
     pods: Mapping[str, PodDetails] = field(default_factory=dict)
+    volumes: Mapping[str, VolumeDetails] = field(default_factory=dict)
     events: Mapping[ObjectKey, tuple[EventRecord, ...]] = field(default_factory=dict)
     leases: Mapping[str, LeaseRecord] = field(default_factory=dict)
     quotas: tuple[QuotaRecord, ...] = ()

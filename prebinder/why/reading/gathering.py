@@ -20,6 +20,7 @@ from kube.objects.model import (
     Pod,
     Record,
     StorageClass,
+    Volume,
     VolumeAttachment,
     record_key,
 )
@@ -32,6 +33,7 @@ from prebinder.why.facts.decode_details import (
     detail_decoders,
     event,
     pod_details,
+    volume_details,
 )
 from prebinder.why.facts.details import EventRecord, latest_events
 from prebinder.why.facts.facts import Facts, Look, ObjectKey, Source
@@ -145,6 +147,7 @@ class Gathering:
             skipped=dict(skipped),
             claims=dict(self._details[Source.CLAIMS]),
             pods=dict(self._details[Source.PODS]),
+            volumes=dict(self._details[Source.VOLUMES]),
             events={key: latest_events(events) for key, events in self._events.items()},
             leases=dict(self._details[Source.LEASES]),
             quotas=tuple(self._details[Source.QUOTAS].values()),
@@ -200,8 +203,11 @@ class Gathering:
             self._wanted.update((key, record.volume_name) if record.volume_name else (key,))
         elif isinstance(record, Pod):
             self._wanted.update(record.claim_keys)
-            if not self._only_waiting or record.phase == "Pending":
+            if not self._only_waiting or record.phase == "Pending" or record.deleting:
                 self._details[Source.PODS][key] = pod_details(raw)
+        elif isinstance(record, Volume):
+            if record.deleting or record.phase == "Failed":
+                self._details[Source.VOLUMES][key] = volume_details(raw)
         elif isinstance(record, VolumeAttachment):
             self._details[Source.ATTACHMENTS][key] = attachment_details(raw)
 

@@ -6,6 +6,7 @@ from binder.matching.rejection import Reason
 from binder.model.decision import Refuse
 from binder.planning.explain import MOST_LOOKS
 from binder.planning.plan import plan
+from binder.reporting.announce import refusal_note
 from kube.objects.model import ClaimReference, Record
 from tests.binder.views import NOW, planned, view
 from tests.builders import claim, node, pod, volume
@@ -55,6 +56,16 @@ def test_a_claim_that_a_volume_names_is_not_explained_by_another_of_its_shape() 
     assert [refusal.rejections[1].subject for refusal in refused] == ["mine", "mine"]
     assert "with uid uid-of-an-earlier-c1" not in refused[0].rejections[1].offered
     assert "with uid uid-of-an-earlier-c1" in refused[1].rejections[1].offered
+
+
+def test_without_a_node_no_volume_is_asked_for() -> None:
+    (refusal,) = refusals(volume("pv-1"), claim("c0"), pod("p0", claims=("c0",)))
+    assert refusal.reason is Reason.NO_NODE_FITS
+    (rejection,) = refusal.rejections
+    assert (rejection.wanted, rejection.offered) == ("a node", "none")
+    note = refusal_note(refusal)
+    assert note.startswith("No volumes reserved: NoNodeFits. Add or free up a node")
+    assert "Add a volume" not in note
 
 
 def test_pods_beyond_the_explained_ones_get_an_event_and_are_explained_later() -> None:

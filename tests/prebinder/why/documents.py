@@ -68,7 +68,7 @@ def volume(name: str = "pv-1", storage_class: str = "fast", size: str = "10Gi", 
         "kind": "PersistentVolume",
         "metadata": metadata(name, None, **how.get("metadata", {})),
         "spec": {**spec, **how.get("spec", {})},
-        "status": {"phase": how.get("phase", "Bound" if owner else "Available")},
+        "status": {"phase": how.get("phase", "Bound" if owner else "Available"), **how.get("status", {})},
     }
 
 

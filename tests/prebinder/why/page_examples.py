@@ -45,7 +45,7 @@ from tests.prebinder.why.documents import (
     storage_class,
     volume,
 )
-from tests.prebinder.why.dumps.dump import LATER, NOW_MADE, attachment, gated, placed
+from tests.prebinder.why.dumps.dump import LATER, NOW_MADE, attachment, gated, placed, tainted
 
 FOLDER: Final = Path(__file__).parents[3] / "docs" / "causes"
 
@@ -309,6 +309,19 @@ EXAMPLES: Final[dict[Reason, Example | Refusal]] = {
         pod("other", "more", node="a1"),
         claim("more", volume="pv-2"),
         volume("pv-2", claim="more", zone="a"),
+    ),
+    Reason.VOLUME_FAILED: _about_volume(
+        volume(
+            claim="old",
+            phase="Failed",
+            spec={"persistentVolumeReclaimPolicy": "Delete"},
+            status={"message": "rpc error: code = Internal desc = volume has snapshots"},
+        )
+    ),
+    Reason.POD_TERMINATING: _about_pod(
+        pod("db-0", "data", node="a1", metadata={"deletionTimestamp": at(timedelta(hours=1))}),
+        *BOUND,
+        tainted("a1", "node.kubernetes.io/unreachable"),
     ),
     Reason.VOLUME_RELEASED: _about_volume(volume(claim="old", phase="Released")),
     Reason.VOLUME_TERMINATING: _about_volume(

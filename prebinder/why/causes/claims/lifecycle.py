@@ -18,6 +18,7 @@ from prebinder.why.causes.objects import (
     users_of,
 )
 from prebinder.why.causes.reported import quoted
+from prebinder.why.causes.termination import held_up_by
 from prebinder.why.facts.details import Condition, EventRecord
 from prebinder.why.facts.facts import Facts, Source
 from prebinder.why.report.report import Evidence
@@ -40,7 +41,7 @@ def terminating(facts: Facts, claim: Claim) -> Finding | None:
     users = [pod for pod in users_of(facts, claim) if pod.node_name] if facts.has(Source.PODS) else []
     users = users or _ended_users(facts, claim)
     held, step = _held_by(claim, users)
-    return Finding(
+    finding = Finding(
         Reason.CLAIM_DELETING,
         f"The claim has been terminating{since}, and {held}." if since else f"The claim is being deleted, and {held}.",
         (
@@ -50,6 +51,7 @@ def terminating(facts: Facts, claim: Claim) -> Finding | None:
         (Evidence(claim_object(claim, "metadata.finalizers"), "none", ", ".join(finalizers) or "none known"),),
         (step,),
     )
+    return held_up_by(facts, users[0], finding) if users and all(pod.deleting for pod in users) else finding
 
 
 def _ended_users(facts: Facts, claim: Claim) -> list[Pod]:
@@ -164,7 +166,7 @@ def used_by_another_pod(facts: Facts, pod: Pod) -> Finding | None:
                 f"kubectl -n {holder.namespace} get pod {holder.name} --watch",
                 f"it is being deleted: wait until node {holder.node_name} has ended it",
             )
-        return Finding(
+        finding = Finding(
             Reason.VOLUME_IN_USE,
             f"Claim {claim.name} is ReadWriteOncePod, and pod {holder.name} uses it"
             f"{', which is being deleted' if holder.deleting else ''}.",
@@ -172,6 +174,7 @@ def used_by_another_pod(facts: Facts, pod: Pod) -> Finding | None:
             (Evidence(claim_object(claim, "spec.accessModes"), "no other pod", f"in use by pod {holder.name}"),),
             (step,),
         )
+        return held_up_by(facts, holder, finding)
     return None
 
 

@@ -23,6 +23,7 @@ from prebinder.why.causes.objects import (
     volume_link,
 )
 from prebinder.why.causes.reported import quoted
+from prebinder.why.causes.termination import held_up_by
 from prebinder.why.causes.volume_state import volume_terminating as terminating
 from prebinder.why.causes.volume_state import volume_unhealthy as unhealthy
 from prebinder.why.facts.details import AttachmentDetails, EventRecord
@@ -32,6 +33,9 @@ from prebinder.why.report.report import Evidence, Link
 _MULTI_ATTACH: Final = re.compile(r"Multi-Attach error|already (?:exclusively )?(?:attached|used by pod)")
 _PATIENCE: Final = timedelta(minutes=2)
 """How long an attacher may report nothing."""
+
+_HAS_IT: Final = "has the volume"
+"""Of a node that is ready, or of which that is not known."""
 
 _VOLUME: Final = re.compile(r'volume "([^"]+)"')
 _ONE_NODE: Final = frozenset({READ_WRITE_ONCE, READ_WRITE_ONCE_POD})
@@ -59,7 +63,7 @@ def attach_conflict(facts: Facts, pod: Pod) -> Finding | None:
         holder = holders[0].node_name
         user = _other_user(facts, claim, pod)
         state, step = _about_holder(facts, holders[0], user)
-        return Finding(
+        finding = Finding(
             Reason.ATTACH_CONFLICT,
             f"Volume {volume.name} is still attached to node {holder}, and may be attached to one node only.",
             (
@@ -77,6 +81,8 @@ def attach_conflict(facts: Facts, pod: Pod) -> Finding | None:
             ),
             (step,),
         )
+        # What helps against a node that is down is known already.
+        return finding if user is None or state != _HAS_IT else held_up_by(facts, user, finding)
     return None
 
 
@@ -105,7 +111,7 @@ def _about_holder(facts: Facts, attachment: VolumeAttachment, user: Pod | None) 
         "wait: Kubernetes detaches it, after six minutes at the latest, once no pod on that node uses it",
     )
     if not facts.has(Source.NODES):
-        return "has the volume", wait
+        return _HAS_IT, wait
     node = facts.snapshot.nodes.get(holder)
     if node is None:
         return "not found", Step(
@@ -115,11 +121,11 @@ def _about_holder(facts: Facts, attachment: VolumeAttachment, user: Pod | None) 
         )
     if not not_ready(node):
         if user is not None and user.node_name == holder:
-            return "has the volume", _until_it_ends(user)
+            return _HAS_IT, _until_it_ends(user)
         if any(_detach_error(facts, attachment.name)):
             note = f"{attachment.attacher} cannot detach it: see the driver's logs"
-            return "has the volume", Step(f"kubectl describe volumeattachment {attachment.name}", note)
-        return "has the volume", wait
+            return _HAS_IT, Step(f"kubectl describe volumeattachment {attachment.name}", note)
+        return _HAS_IT, wait
     return "not ready", Step(
         f"kubectl taint node {holder} node.kubernetes.io/out-of-service=nodeshutdown:NoExecute",
         "only if that node is switched off: its pods are deleted at once, and unwritten data is lost",

@@ -24,6 +24,7 @@ from prebinder.why.causes.objects import (
     users_of,
     with_default_class,
 )
+from prebinder.why.causes.termination import behind
 from prebinder.why.facts.facts import Facts, Source
 from prebinder.why.report.report import Evidence, Link
 
@@ -172,6 +173,10 @@ def nominated(facts: Facts, pod: Pod) -> Finding | None:
     victims = [other for other in facts.snapshot.pods.values() if other.node_name == node and other.deleting]
     if not victims or node not in facts.snapshot.nodes:
         return None
+    stuck = (behind(facts, victim, pod_link(pod), Link("Node", node, "nominated")) for victim in victims)
+    finding = next((each for each in stuck if each is not None), None)
+    if finding is not None:
+        return finding
     return Finding(
         Reason.PROGRESSING,
         f"The pod preempts pods with a lower priority on node {node}, which have not terminated yet.",

@@ -1,12 +1,26 @@
-"""What is said of a volume whose claim was deleted."""
+"""What is said of a volume whose claim was deleted, or seems to have been."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
+from binder.matching.rejection import Reason
 from prebinder.why.answering import report_on
 from prebinder.why.targets import parse_target
-from tests.prebinder.why.documents import NAMESPACE, facts_of, volume
+from tests.prebinder.why.documents import (
+    NAMESPACE,
+    assert_problem,
+    claim,
+    event,
+    facts_of,
+    lease,
+    node,
+    volume,
+    why,
+)
+
+DELETE = {"persistentVolumeReclaimPolicy": "Delete"}
 
 
 @pytest.mark.parametrize(
@@ -16,3 +30,48 @@ def test_a_deleted_claim_is_named_to_users_of_its_namespace(namespace: str, owne
     facts = replace(facts_of(volume(claim="data", phase="Released")), namespace=namespace)
     (item,) = report_on(facts, (parse_target("pv/pv-1"),), namespace).items
     assert f"it holds the data of {owner} was deleted" in item.message
+
+
+@pytest.mark.parametrize("phase", ["Failed", "Released"])
+@pytest.mark.parametrize("bound", [True, False])
+def test_a_claim_that_exists_is_not_called_deleted(phase: str, bound: bool) -> None:
+    owner = claim(volume="pv-1") if bound else claim(spec={"volumeName": ""})
+    stopped = lease("kube-controller-manager", timedelta(hours=1))
+    item = why("pv/pv-1", owner, volume(claim="data", phase=phase), node("a1"), stopped)
+    assert_problem(item, Reason.VOLUME_FAILED)
+    assert item.message == f"The volume is {phase}, as if its claim web/data had been deleted, which exists."
+    assert "patch" not in item.next[0]
+    assert "last renewed 1h ago" in item.evidence[-1].found
+
+
+@pytest.mark.parametrize(("phase", "code"), [("Failed", Reason.VOLUME_FAILED), ("Released", Reason.VOLUME_RELEASED)])
+def test_a_claim_that_got_another_volume_is_not_called_deleted(phase: str, code: Reason) -> None:
+    item = why("pv/pv-1", claim(volume="pv-2"), volume(claim="data", phase=phase, spec=DELETE), node("a1"))
+    assert_problem(item, code)
+    assert "claim web/data got volume pv-2 instead" in item.message
+    assert "was deleted" not in item.message
+
+
+def test_why_it_failed_is_in_its_status_and_does_not_expire() -> None:
+    failed = volume(claim="old", phase="Failed", spec=DELETE, status={"message": "the disk is still attached"})
+    item = why("pv/pv-1", failed, node("a1"))
+    assert_problem(item, Reason.VOLUME_FAILED)
+    assert item.message.startswith("The volume could not be reclaimed after a claim")
+    assert item.evidence[-1].found == '"the disk is still attached"'
+
+
+def test_an_event_says_it_if_its_status_does_not() -> None:
+    said = event("PersistentVolume", "pv-1", "VolumeFailedDelete", "it has snapshots")
+    said["involvedObject"] = {"kind": "PersistentVolume", "name": "pv-1"}
+    item = why("pv/pv-1", volume(claim="old", phase="Failed", spec=DELETE), said, node("a1"))
+    assert "it has snapshots" in item.evidence[-1].found
+
+
+def test_a_volume_that_is_being_deleted_names_its_finalizers() -> None:
+    about = {
+        "deletionTimestamp": "2026-01-02T11:00:00Z",
+        "finalizers": ["external-provisioner.volume.kubernetes.io/finalizer"],
+    }
+    item = why("pv/pv-1", volume(metadata=about), node("a1"))
+    assert_problem(item, Reason.VOLUME_TERMINATING)
+    assert item.evidence[-1].found == "external-provisioner.volume.kubernetes.io/finalizer"

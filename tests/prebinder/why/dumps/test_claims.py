@@ -110,7 +110,7 @@ DUMPS = {
         "ClaimLost", [claim(volume="pv-1", status={"phase": "Lost"}), storage_class(), *NODES]
     ),
     "only the pod, which tells why": Dump(
-        "Inconclusive",
+        "NoNodeFits",
         [
             pod(
                 "db-0",

@@ -150,7 +150,7 @@ def _on_node(facts: Facts, pod: Pod) -> _Obstacle:
     node = Link("Node", pod.node_name, "has to end the pod")
     events = facts.events_of("Pod", pod.key)
     evidence = tuple(quoted(facts, event) for event in events if event.reason in _OF_ENDING)[:2]
-    unread = "" if facts.has(Source.NODES) else "; whether the node is ready cannot be told: nodes may not be read"
+    unread = "" if facts.has(Source.NODES) else "; whether the node is ready is unknown: nodes may not be read"
     ends = f"on node {pod.node_name} " + (
         "its containers have ended and its volumes are not unmounted"
         if pod.finished

@@ -5,6 +5,7 @@ where it fits several of them, or only a symptom such as `unbound immediate Pers
 """
 
 import re
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from binder.matching.matching import class_of
@@ -89,7 +90,7 @@ VolumeRestrictions and NodeVolumeLimits.
 _NO_NODE: Final = _Text(_VERDICT, Reason.NO_NODE_FITS, "no node fits the pod, for reasons other than its volumes")
 _SYMPTOM: Final = "unbound immediate PersistentVolumeClaims"
 
-_REFINED: Final = {
+_REFINED: Final[Mapping[Reason, str]] = {
     Reason.SELECTED_NODE_STALE: "the node for which a volume of the pod is to be provisioned cannot run the pod",
     Reason.TOPOLOGY_NOT_ALLOWED: "no node that could run the pod is where its class provisions volumes",
     Reason.VOLUMES_IN_DIFFERENT_ZONES: "no node has access to all of the pod's volumes",

@@ -145,7 +145,7 @@ def _living_claim(facts: Facts, volume: Volume) -> Claim | None:
 
 
 def _as_if_unclaimed(facts: Facts, volume: Volume) -> Finding | None:
-    """The phase says that the claim is gone, and it exists and has no other volume (syncVolume sets the phase anew)."""
+    """The phase says that the claim is gone, and it exists and has no other volume (syncVolume corrects it)."""
     claim = _living_claim(facts, volume)
     if claim is None or claim.volume_name not in {"", volume.name}:
         return None

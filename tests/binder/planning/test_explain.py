@@ -58,7 +58,7 @@ def test_a_claim_that_a_volume_names_is_not_explained_by_another_of_its_shape() 
     assert "with uid uid-of-an-earlier-c1" in refused[1].rejections[1].offered
 
 
-def test_without_a_node_no_volume_is_asked_for() -> None:
+def test_a_cluster_without_nodes_lacks_no_volume() -> None:
     (refusal,) = refusals(volume("pv-1"), claim("c0"), pod("p0", claims=("c0",)))
     assert refusal.reason is Reason.NO_NODE_FITS
     (rejection,) = refusal.rejections

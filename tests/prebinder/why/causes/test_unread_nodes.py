@@ -104,12 +104,12 @@ def test_without_claims_it_names_the_claim(code: Reason, note: str) -> None:
         (Reason.INCONCLUSIVE, [claim(), LATER]),
     ],
 )
-def test_a_text_with_several_meanings_is_told_apart_by_what_was_read(code: Reason, documents: list[Document]) -> None:
+def test_a_text_with_several_meanings_is_decided_by_what_was_read(code: Reason, documents: list[Document]) -> None:
     item = why("pod/db-0", pod("db-0", "data"), *documents, *INSTALLED, verdict(NONE_TO_BIND), without=OF_CLUSTER)
     assert item.code is code
 
 
-def test_volumes_of_two_zones_are_told_apart_from_one() -> None:
+def test_volumes_of_two_zones_are_recognized() -> None:
     other = [claim("logs", volume="pv-2"), volume("pv-2", claim="logs", zone="b")]
     conflict = verdict("3 node(s) didn't match PersistentVolume's node affinity.")
     item = why("pod/db-0", pod("db-0", "data", "logs"), *BOUND, *other, conflict, without=OF_CLUSTER)

@@ -61,9 +61,9 @@ def test_why_it_failed_is_in_its_status_and_does_not_expire() -> None:
 
 
 def test_an_event_says_it_if_its_status_does_not() -> None:
-    said = event("PersistentVolume", "pv-1", "VolumeFailedDelete", "it has snapshots")
-    said["involvedObject"] = {"kind": "PersistentVolume", "name": "pv-1"}
-    item = why("pv/pv-1", volume(claim="old", phase="Failed", spec=DELETE), said, node("a1"))
+    reported = event("PersistentVolume", "pv-1", "VolumeFailedDelete", "it has snapshots")
+    reported["involvedObject"] = {"kind": "PersistentVolume", "name": "pv-1"}
+    item = why("pv/pv-1", volume(claim="old", phase="Failed", spec=DELETE), reported, node("a1"))
     assert "it has snapshots" in item.evidence[-1].found
 
 

@@ -95,13 +95,13 @@ async def test_memory_is_bounded(driver: ScriptedDriver, clock: FakeClock) -> No
     assert probe_count(driver) == 4, "only v, renewed longest ago, is asked about twice"
 
 
-async def test_all_who_ask_about_one_volume_share_a_probe(driver: ScriptedDriver, drivers: Drivers) -> None:
+async def test_concurrent_callers_share_a_probe_of_one_volume(driver: ScriptedDriver, drivers: Drivers) -> None:
     verdicts = await asyncio.gather(*(drivers.verdict(NAME, "v", NOW) for _ in range(20)))
     assert probe_count(driver) == 1
     assert {verdict.state for verdict in verdicts} == {HealthState.HEALTHY}
 
 
-async def test_one_who_gives_up_does_not_disturb_the_others(driver: ScriptedDriver, drivers: Drivers) -> None:
+async def test_a_cancelled_caller_does_not_disturb_the_others(driver: ScriptedDriver, drivers: Drivers) -> None:
     gate, entered = asyncio.Event(), asyncio.Event()
     driver.script["ControllerGetVolume"] = _gated(gate, entered.set)
     impatient = asyncio.create_task(drivers.verdict(NAME, "v", NOW))
@@ -131,7 +131,7 @@ async def test_no_driver_gets_more_calls_at_once_than_allowed(driver: ScriptedDr
     assert under_way == [0, 3]
 
 
-async def test_a_caller_that_waits_in_vain_for_a_turn_gets_an_error(driver: ScriptedDriver, drivers: Drivers) -> None:
+async def test_a_caller_that_gets_no_turn_in_time_gets_an_error(driver: ScriptedDriver, drivers: Drivers) -> None:
     """Three get a turn and hang; by the time these give theirs back, most of the others have given up."""
     driver.script["ControllerGetVolume"] = hangs
     verdicts = await asyncio.gather(*(drivers.verdict(NAME, f"v{number}", NOW) for number in range(12)))

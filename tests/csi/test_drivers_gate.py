@@ -33,7 +33,7 @@ async def test_volumes_without_a_driver_need_no_verdict() -> None:
     assert doctor.probed == []
 
 
-async def test_news_about_a_volume_outdate_its_verdict() -> None:
+async def test_a_report_about_a_volume_outdates_its_verdict() -> None:
     clock = FakeClock()
     doctor = Doctor(clock)
     gate = HealthGate(doctor.verdict, timedelta(seconds=30))

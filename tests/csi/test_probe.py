@@ -154,7 +154,9 @@ async def test_the_driver_is_identified_once(socket: Path, probe: DriverProbe, r
     assert recorder.probes == [(NAME, "/csi.v1.Controller/ControllerGetVolume", HealthState.HEALTHY)] * 3
 
 
-async def test_who_gives_up_during_the_handshake_leaves_it_to_the_others(socket: Path, probe: DriverProbe) -> None:
+async def test_a_caller_cancelled_during_the_handshake_leaves_it_to_the_others(
+    socket: Path, probe: DriverProbe
+) -> None:
     gate, entered = asyncio.Event(), asyncio.Event()
 
     async def slow_name(request: bytes) -> Message:

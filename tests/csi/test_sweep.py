@@ -60,7 +60,7 @@ async def test_each_volume_is_probed_once_in_the_given_order(driver: ScriptedDri
     await stage.drivers.close()
 
 
-async def test_what_was_learned_before_the_clock_was_set_back_is_looked_at_first(driver: ScriptedDriver) -> None:
+async def test_results_from_before_the_clock_was_set_back_are_probed_first(driver: ScriptedDriver) -> None:
     handles = record_handles(driver)
     clock = Leaping()
     stage = Stage(driver, clock, Pace(100_000, at_once=1))
@@ -77,7 +77,7 @@ async def test_what_was_learned_before_the_clock_was_set_back_is_looked_at_first
     await stage.drivers.close()
 
 
-async def test_later_sweeps_begin_with_what_is_not_known_and_what_was_looked_at_longest_ago(
+async def test_later_sweeps_begin_with_unknown_volumes_and_those_probed_longest_ago(
     driver: ScriptedDriver,
 ) -> None:
     handles = record_handles(driver)
@@ -205,7 +205,7 @@ async def test_a_driver_that_stops_responding_is_not_probed_for_the_rest(stage: 
     assert stage.drivers.endpoints_up() == {NAME: False}
 
 
-async def test_a_volume_that_hangs_holds_up_no_other_and_comes_last(stage: Stage) -> None:
+async def test_a_volume_that_hangs_delays_no_other_and_comes_last(stage: Stage) -> None:
     handles: list[str] = []
 
     async def first_hangs(request: bytes) -> Message:

@@ -193,7 +193,7 @@ async def test_a_full_list_needs_no_gets(stage: Stage) -> None:
 
 
 @of_all
-async def test_a_full_list_tells_the_unhealthy_too(stage: Stage) -> None:
+async def test_a_full_list_includes_the_unhealthy_ones(stage: Stage) -> None:
     entries = [listed_volume("a"), listed_volume("b", abnormal=True), listed_volume("c", abnormal=None)]
     stage.driver.script[LISTED] = gives(csi.ListVolumesResponse(entries=entries))  # type: ignore[arg-type]
     await stage.sweep.run()
@@ -214,7 +214,7 @@ async def test_a_volume_that_the_list_omits_is_probed(stage: Stage, script: Scri
 
 
 @without_get
-async def test_without_gets_two_lists_that_leave_it_out_say_that_it_is_gone(stage: Stage) -> None:
+async def test_without_gets_two_lists_that_omit_a_volume_report_it_deleted(stage: Stage) -> None:
     await stage.sweep.run()
     stage.driver.script[LISTED] = gives(volumes_answer("a", "c"))
     for state in ("Healthy", "Inaccessible"):
@@ -223,7 +223,7 @@ async def test_without_gets_two_lists_that_leave_it_out_say_that_it_is_gone(stag
 
 
 @without_get
-async def test_without_gets_a_list_that_breaks_off_says_nothing(stage: Stage) -> None:
+async def test_without_gets_a_truncated_list_reports_nothing(stage: Stage) -> None:
     await stage.sweep.run()
     page = volumes_answer("a")
     page.next_token = "again"

@@ -34,7 +34,7 @@ def test_when_the_shop_is_served(states: tuple[str, ...], all_but_one: bool, eve
     assert all_served(rows(*states)) is everyone
 
 
-def test_who_has_what_and_who_waits() -> None:
+def test_served_and_waiting_pods_are_listed() -> None:
     seen = rows("Bound", REFUSED, "Bound")
     assert served(seen) == "shop-0 has v0, shop-2 has v2"
     assert refused(seen) == "shop-1"

@@ -43,7 +43,7 @@ def served(side: str, name: str, on: str, given: str) -> list[Record]:
     ]
 
 
-def test_each_pod_stands_beside_its_twin_with_what_is_wasted_or_why_it_waits() -> None:
+def test_each_pod_is_shown_beside_its_counterpart_with_what_is_wasted_or_why_it_waits() -> None:
     snapshot = snapshot_of(
         [
             node("node-a1", zone="zone-a"),
@@ -65,5 +65,5 @@ def test_each_pod_stands_beside_its_twin_with_what_is_wasted_or_why_it_waits() -
     assert len({line.index(word) for line in lines for word in ("default-", "zone-scheduler") if word in line}) == 1
 
 
-def test_nothing_is_said_of_an_act_that_was_not_played() -> None:
+def test_nothing_is_reported_about_an_act_that_was_not_played() -> None:
     assert list(placements(snapshot_of([node()]), {})) == []

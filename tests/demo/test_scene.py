@@ -18,7 +18,7 @@ def records() -> list[Record]:
     return [record for record in made if record is not None]
 
 
-def test_some_thirty_volumes_in_three_zones_some_of_them_a_trap() -> None:
+def test_some_thirty_volumes_in_three_zones_some_of_them_faulty() -> None:
     volumes = demo_scene.volumes()
     assert 28 <= len(volumes) <= 40
     assert {volume.zone for volume in volumes} == set(ZONES)
@@ -44,7 +44,7 @@ def test_only_the_pod_in_annotate_mode_goes_without_a_gate() -> None:
     assert [pod.name for pod in pods if not pod.scheduling_gates] == ["reports"]
 
 
-def test_the_smallest_volumes_that_fit_are_the_traps() -> None:
+def test_the_smallest_volumes_that_fit_are_the_faulty_ones() -> None:
     for size in ("10Gi", "20Gi"):
         wanted = parse_quantity(size)
         first = {

@@ -179,7 +179,7 @@ def claims_of(documents: list[Document]) -> Iterator[tuple[str, str]]:
                 yield document["metadata"]["name"], volume["persistentVolumeClaim"]["claimName"]
 
 
-def test_the_picture_holds_the_table_and_what_is_said_below_it(tmp_path: Path) -> None:
+def test_the_picture_holds_the_table_and_the_lines_below_it(tmp_path: Path) -> None:
     row = Row("data-db-0", "db-0", "zone-b", "b-medium-1", "✓ Healthy", "Bound", 2.7, 2.7)
     save_picture(tmp_path / "demo.svg", [row], ["1 of 1 claims bound.", "", "[x] <b>is text</b> " + "word " * 40])
     picture = (tmp_path / "demo.svg").read_text()

@@ -49,7 +49,7 @@ async def test_metrics_are_served_by_every_replica(real: DevCluster, installed: 
 
 
 @pytest.mark.parametrize("end", ["deleted", "killed"])
-async def test_another_replica_goes_on_in_the_middle_of_fifty_binds(
+async def test_another_replica_continues_in_the_middle_of_fifty_binds(
     world: World, real: DevCluster, admin: Admin, driver: Driver, end: str
 ) -> None:
     disks = await storage(world, driver)

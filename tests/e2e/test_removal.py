@@ -46,7 +46,7 @@ async def test_removal_leaves_nothing_but_what_is_bound(world: World, real: DevC
     assert left == ""
 
 
-async def test_a_trial_writes_nothing_and_leaves_nothing(bare_world: World, real: DevCluster, driver: Driver) -> None:
+async def test_a_dry_run_writes_nothing_and_leaves_nothing(bare_world: World, real: DevCluster, driver: Driver) -> None:
     """With the rights of the overlay, which are to read."""
     world, trial = bare_world, str(MANIFESTS / "overlays" / "try")
     disks = await world.storage_class("complete")

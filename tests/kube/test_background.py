@@ -34,7 +34,7 @@ async def test_its_error_is_raised() -> None:
             await asyncio.sleep(0)
 
 
-async def test_who_waits_for_its_end_can_be_cancelled() -> None:
+async def test_waiting_for_its_end_can_be_cancelled() -> None:
     going, release = asyncio.Event(), asyncio.Event()
 
     async def work() -> None:

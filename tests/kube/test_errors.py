@@ -55,7 +55,7 @@ def test_a_taken_name_is_distinguished_from_a_changed_object() -> None:
     assert error_class(409, "Conflict") is Conflict
 
 
-def test_error_keeps_all_the_server_said() -> None:
+def test_error_keeps_the_whole_response_of_the_server() -> None:
     body = b'{"kind":"Status","code":422,"reason":"Invalid","message":"spec is immutable"}'
     error = error_from_status("PATCH", "/api/v1/persistentvolumes/a", 422, body, {})
     assert (error.method, error.path, error.status, error.reason, error.message) == (

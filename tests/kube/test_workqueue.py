@@ -287,7 +287,7 @@ async def test_shutting_down_finishes_what_is_in_work_and_starts_nothing() -> No
     assert desk.seen == ["a", "b"]
 
 
-async def test_observer_and_gauges_tell_the_times() -> None:
+async def test_observer_and_gauges_report_the_times() -> None:
     clock, counted = FakeClock(), Counted()
     queue, desk = queue_on(clock, counted), Desk()
     queue.add("a")

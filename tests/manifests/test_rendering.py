@@ -193,7 +193,7 @@ def test_a_priority_class_is_referenced_only_by_its_component() -> None:
         assert pods == {"controller": priority, "extender": priority, "scheduler": priority, "view": None}
 
 
-def test_people_may_read_what_the_commands_read_and_change_nothing() -> None:
+def test_users_may_read_what_the_commands_read_and_change_nothing() -> None:
     role = by_name(everything())["ClusterRole", "", "pvc-prebinder-view"]
     assert {verb for rule in role["rules"] for verb in rule["verbs"]} == {"get", "list", "watch"}
     assert role["metadata"]["labels"]["rbac.authorization.k8s.io/aggregate-to-view"] == "true"
@@ -210,7 +210,7 @@ def configuration(documents: list[Document]) -> Any:
     return config_file.CONTROLLER.parse(text)
 
 
-def test_who_only_tries_it_gives_the_right_to_read_and_none_to_write() -> None:
+def test_a_dry_run_needs_rights_to_read_and_none_to_write() -> None:
     documents = built(MANIFESTS / "overlays" / "try")
     roles = [document for document in documents if document["kind"] in {"ClusterRole", "Role"}]
     assert {verb for role in roles for rule in role["rules"] for verb in rule["verbs"]} == {"get", "list", "watch"}
@@ -232,7 +232,7 @@ def test_production_has_the_rights_of_its_mode() -> None:
     assert {"pvc-prebinder-complete", "pvc-prebinder-scheduling-gate"} <= names
 
 
-def test_the_gate_that_the_policy_adds_is_the_one_that_is_lifted() -> None:
+def test_the_gate_that_the_policy_adds_is_the_one_that_is_removed() -> None:
     policy = by_name(everything())["MutatingAdmissionPolicy", "", "pvc-prebinder-gate"]["spec"]
     assert policy["failurePolicy"] == "Ignore"
     assert f"'{Annotations().gate}'" in policy["mutations"][0]["applyConfiguration"]["expression"]

@@ -70,7 +70,7 @@ def test_it_may_read_what_it_watches_and_write_what_scheduling_takes_and_nothing
     assert granted() == expected
 
 
-def test_doctor_asks_for_rights_that_are_granted() -> None:
+def test_doctor_checks_rights_that_are_granted() -> None:
     lease = {verb for rule in only("Role")["rules"] for verb in rule["verbs"]}
     for need in SCHEDULER.rights:
         plural = f"{need.resource.plural}/{need.subresource}" if need.subresource else need.resource.plural

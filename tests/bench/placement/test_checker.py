@@ -181,7 +181,7 @@ def test_an_operator_it_does_not_know_is_no_consent() -> None:
         violations(with_two_nodes(pod("p", affinity=by_node(("size", "Near", ["4"])))))
 
 
-def test_only_those_who_are_judged_are_blamed() -> None:
+def test_only_violations_of_the_judged_pods_are_reported() -> None:
     cluster = with_two_nodes(pod("mine"), *(pod(f"other-{number}", nodeSelector={"no": "x"}) for number in range(4)))
     blamed = violations(cluster, lambda pod: pod["metadata"]["name"] == "mine")
     assert blamed == ["n1: cpu: 5 requested by 5 pods, 4 allocatable; ns/other-1, ns/other-2, ns/other-3"]

@@ -174,20 +174,20 @@ def test_spread_over_nodes_waits_where_it_is_not_certain_on_which_node_a_reserve
     assert sorted(name[0] for name in chosen.values()) == ["a", "b"]
 
 
-def test_company_is_needed_where_other_pods_are_wanted_near() -> None:
+def test_affinity_needs_a_pod_to_be_near() -> None:
     assert places(view(*hosts(a=1, b=1), *zonal(a=1), *db(0, TOGETHER, labels={"app": "web"}))) == {}
     running = pod("db-9", node="b1", labels={"app": "db"})
     seen = view(*hosts(a=1, b=1), *zonal(a=1, b=1), running, *db(0, TOGETHER, labels={"app": "web"}))
     assert places(seen) == {"db-0": "b1"}
 
 
-def test_the_first_of_a_series_needs_no_company_and_the_others_follow_it() -> None:
+def test_the_first_pod_of_a_series_needs_no_other_and_the_others_follow_it() -> None:
     chosen = places(view(*hosts(a=2, b=2), *zonal(a=2, b=2), *dbs(3, TOGETHER)))
     assert len(chosen) == 2
     assert len({name[0] for name in chosen.values()}) == 1
 
 
-def test_a_pod_without_a_node_is_no_company_for_one_of_another_kind() -> None:
+def test_a_pod_without_a_node_does_not_satisfy_the_affinity_of_another_kind() -> None:
     """It may lose its volumes yet, and then the other would have been bound to a zone where no pod comes."""
     web = db(0, TOGETHER, labels={"app": "web"})
     assert places(view(*hosts(a=2, b=2), *zonal(b=2), *web, *db(1, None))).keys() == {"db-1"}

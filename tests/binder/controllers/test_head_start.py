@@ -29,7 +29,7 @@ def test_the_next_one_is_left_when_one_is_finished() -> None:
     assert ours(head_start) == [PODS[0], PODS[-1]]
 
 
-def test_patience_lasts_as_long_as_the_pv_controller_gets_on() -> None:
+def test_the_wait_lasts_while_the_pv_controller_makes_progress() -> None:
     head_start, clock = begun()
     clock.jump(PATIENCE / 2)
     head_start.finished(PODS[0])
@@ -51,7 +51,7 @@ def test_no_pod_waits_for_ever() -> None:
     assert head_start.seconds_left("default/first") == 0
 
 
-def test_patience_ends_and_is_not_renewed_by_another_look() -> None:
+def test_the_wait_ends_and_is_not_restarted_by_another_check() -> None:
     head_start, clock = begun()
     clock.jump(PATIENCE / 2)
     head_start.noticed(PODS[0])

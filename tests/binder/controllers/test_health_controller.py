@@ -37,7 +37,7 @@ def quarantined(world: World) -> list[str]:
     ]
 
 
-async def test_an_unhealthy_free_volume_is_kept_from_claims_in_one_write_and_let_out_in_one() -> None:
+async def test_an_unhealthy_available_volume_is_quarantined_in_one_write_and_released_in_one() -> None:
     world = ward()
     async with world.process() as process:
         world.observe(LOST, "pv-1", reason="Gone")
@@ -92,7 +92,7 @@ async def test_without_the_option_an_unhealthy_volume_is_only_marked() -> None:
     assert world.annotations(PV, "pv-1")["health"] == "DataLoss"
 
 
-async def test_what_a_dead_process_quarantined_is_kept_and_let_out_even_without_the_option() -> None:
+async def test_what_a_dead_process_quarantined_is_kept_and_released_even_without_the_option() -> None:
     world = ward()
     async with world.process() as first:
         world.observe(LOST, "pv-1")
@@ -156,7 +156,7 @@ def delete(world: World) -> None:
 
 
 @pytest.mark.parametrize("meddle", [pytest.param(take, id="bound"), pytest.param(delete, id="deleted")])
-async def test_who_is_faster_wins(meddle: Callable[[World], None]) -> None:
+async def test_another_writer_that_is_faster_wins(meddle: Callable[[World], None]) -> None:
     world = ward()
 
     def before(request: Request) -> None:
@@ -187,7 +187,7 @@ async def test_a_claim_ref_that_replaced_ours_is_left_alone() -> None:
     assert "quarantine" not in world.annotations(PV, "pv-1")
 
 
-async def test_a_person_who_removes_the_claim_ref_does_not_free_an_unhealthy_volume() -> None:
+async def test_removing_the_claim_ref_does_not_release_an_unhealthy_volume() -> None:
     world = ward()
     async with world.process() as process:
         world.observe(LOST, "pv-1")

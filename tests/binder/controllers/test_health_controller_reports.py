@@ -78,7 +78,7 @@ async def test_an_agent_publishes_and_the_controller_reacts() -> None:
     assert reasons == ["Quarantined", "QuarantineReleased"]
 
 
-async def test_who_minds_only_configured_drivers_leaves_other_volumes_alone() -> None:
+async def test_volumes_of_other_drivers_are_not_updated() -> None:
     world = World(Mode.PREBIND, quarantine=True, drivers=frozenset(), only_probed=True)
     world.put(volume_object("pv-1", annotations=published("DataLoss")))
     async with world.process() as process:

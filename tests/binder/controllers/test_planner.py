@@ -243,14 +243,14 @@ def composed_aside() -> Aside:
     return aside
 
 
-async def test_the_event_loop_goes_on_while_a_pass_is_worked_out() -> None:
+async def test_the_event_loop_continues_during_a_pass() -> None:
     """The work may not come to its end before the loop has had its turn."""
     turn = threading.Event()
     asyncio.get_running_loop().call_later(0.01, turn.set)
     assert await composed_aside()(lambda: turn.wait(30))
 
 
-async def test_an_error_of_what_is_worked_out_aside_reaches_the_caller() -> None:
+async def test_an_error_in_the_thread_reaches_the_caller() -> None:
     with pytest.raises(ZeroDivisionError):
         await composed_aside()(lambda: 1 // 0)
 

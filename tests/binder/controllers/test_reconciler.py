@@ -51,7 +51,7 @@ async def test_no_hint_comes_between_the_writes_of_kube_scheduler() -> None:
     assert world.server.writes == []
 
 
-async def test_hints_wait_while_kube_scheduler_is_at_work_on_others_but_not_for_ever() -> None:
+async def test_hints_wait_while_kube_scheduler_binds_others_but_not_for_ever() -> None:
     world = World(Mode.COMPLETE)
     world.put(volume_object("pv-0"), claim_object("data"), pod_object("web", ["data"]))
     async with world.process() as process:
@@ -113,7 +113,7 @@ async def test_a_retry_of_kube_scheduler_is_not_disturbed() -> None:
     assert world.server.writes == []
 
 
-async def test_volumes_are_not_committed_while_kube_scheduler_is_at_work_on_other_pods_but_not_for_ever() -> None:
+async def test_volumes_are_not_committed_while_kube_scheduler_binds_other_pods_but_not_for_ever() -> None:
     """It has chosen volumes for pods that it retries, and a volume of ours could be among them."""
     world = World(Mode.PREBIND)
     async with world.process() as process:
@@ -247,7 +247,7 @@ async def test_an_unhealthy_volume_is_passed_over_for_a_larger_one(unhealthy: He
     assert world.doctor.probed == ["handle-pv-1", "handle-pv-2"]
 
 
-async def test_a_driver_that_hangs_holds_up_only_its_own_pods() -> None:
+async def test_a_driver_that_hangs_delays_only_its_own_pods() -> None:
     world = World()
     world.put(*(volume_object(name) for name in ("pv-1", "pv-2")), *map(claim_object, ("red", "blue")))
     world.put(pod_object("red", ["red"]), pod_object("blue", ["blue"]))

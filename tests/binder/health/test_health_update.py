@@ -47,7 +47,7 @@ LOST, WELL = answered(HealthState.DATA_LOSS), answered(HealthState.HEALTHY)
         pytest.param(INSIDE, None, WITHOUT_ENDPOINT, False, None, id="but not before"),
     ],
 )
-def test_who_does_what(
+def test_each_step_follows_from_record_and_settings(
     subject: Volume, record: HealthRecord | None, settings: HealthUpdateSettings, news: bool, step: Step | None
 ) -> None:
     update = health_update_for(subject, record, [], settings, EPOCH + timedelta(minutes=1))

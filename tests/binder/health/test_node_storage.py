@@ -52,7 +52,7 @@ LOCAL, ZONAL, ANYWHERE = volume("local", node="a1"), volume("zonal", zone="a"), 
         ),
     ],
 )
-def test_a_volume_is_as_well_as_the_best_of_its_nodes(
+def test_a_volume_is_as_healthy_as_the_best_of_its_nodes(
     reports: Mapping[str, list[StorageCondition]], expected: Mapping[str, str]
 ) -> None:
     snapshot = snapshot_of((*NODES, *(reporting(name, *conditions) for name, conditions in reports.items())))
@@ -106,7 +106,7 @@ def test_a_volume_of_another_driver_may_go_there() -> None:
     assert getattr(plan_with(volume("pv-1", driver="other"), reporting("a1", CUT)), "node", "") == "a1"
 
 
-def test_a_local_volume_whose_node_is_cut_off_is_refused_with_who_said_it() -> None:
+def test_a_local_volume_whose_node_is_cut_off_is_rejected_with_the_source() -> None:
     decision = plan_with(volume("pv-1", node="a1"), reporting("a1", CUT))
     assert isinstance(decision, Refuse)
     evidence = [str(rejection) for rejection in decision.rejections if rejection.reason is Reason.UNHEALTHY]

@@ -34,7 +34,7 @@ DATA_LOSS, HEALTHY = finding_of(HealthState.DATA_LOSS), finding_of(HealthState.H
         pytest.param("nonsense", DATA_LOSS, True, id="an unreadable word counts as none"),
     ],
 )
-def test_news(published: str | None, finding: Finding | None, is_news: bool) -> None:
+def test_unpublished_findings(published: str | None, finding: Finding | None, is_news: bool) -> None:
     subject = volume(annotations={f"{PREFIX}health": published} if published else None)
     assert unpublished(subject, finding, Annotations()) is (finding if is_news else None)
 

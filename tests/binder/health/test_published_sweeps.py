@@ -103,7 +103,7 @@ def replace_version(version: int) -> Volume:
     return volume(resource_version=version)
 
 
-def test_of_several_who_sweep_the_latest_is_named_and_each_must_agree() -> None:
+def test_of_several_sweeping_processes_the_latest_is_named_and_each_must_agree() -> None:
     later = replace(REPORT, began=NOW - timedelta(seconds=2), ended=NOW)
     swept = swept_health(SWEPT, [by(REPORT), by(later, "other/lease")], OURS, NOW)
     assert swept is not None

@@ -90,7 +90,7 @@ def test_one_write_takes_a_volume_in() -> None:
 @pytest.mark.parametrize(
     ("step", "spec"), [(Step.RELEASE, {"spec": {"claimRef": None}}), (Step.FORGET, {})], ids=["release", "forget"]
 )
-def test_one_write_lets_it_out(step: Step, spec: dict[str, object]) -> None:
+def test_one_write_releases_it(step: Step, spec: dict[str, object]) -> None:
     assert end_patch(QUARANTINED, step, Annotations()) == {"metadata": {"annotations": dict.fromkeys(MARKED)}, **spec}
 
 

@@ -50,7 +50,7 @@ def claim_with(health: ClaimHealth | None, volume_name: str = "pv-1") -> Claim:
         pytest.param({}, "", NATIVE, True, [], id="a claim that names no volume yet"),
     ],
 )  # fmt: skip
-def test_who_speaks(
+def test_each_source_is_reported(
     annotations: Mapping[str, str],
     claimed: str | None,
     health: ClaimHealth | None,

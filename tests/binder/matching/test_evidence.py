@@ -74,7 +74,7 @@ def test_says_what_the_node_lacks() -> None:
     assert rejection.offered == expected
 
 
-def test_says_why_nothing_was_looked_at() -> None:
+def test_reports_why_nothing_was_evaluated() -> None:
     waiting = match_as_controller(claim(), {"fast": storage_class()}, {})
     unset = match_as_controller(claim(), {"fast": storage_class(binding_mode=None)}, {})
     ordered = match_as_scheduler(claim(annotations={SELECTED_NODE: "n2"}), node("n"), {"fast": storage_class()}, {})

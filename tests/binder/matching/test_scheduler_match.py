@@ -117,7 +117,7 @@ def test_claims_of_a_pod_share_no_volume_and_the_smallest_request_goes_first() -
     }
 
 
-def test_it_never_takes_back_a_choice() -> None:
+def test_a_choice_is_never_revised() -> None:
     """The claim that could use either volume goes first and takes the only one its sibling could use."""
     either, only_x = claim("either", size="1Gi"), claim("only-x", size="2Gi", selector=LabelSelector((("x", "1"),)))
     volumes = [volume("a", size="5Gi", labels={"x": "1"}), volume("b", size="6Gi")]

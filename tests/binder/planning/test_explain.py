@@ -30,7 +30,7 @@ def refusals(*records: Record) -> list[Refuse]:
     return sorted(refused, key=lambda refusal: int(refusal.pod.name[1:]))
 
 
-def test_a_crowd_of_equal_pods_is_explained_by_looking_once_and_each_with_its_own_names() -> None:
+def test_many_equal_pods_are_explained_by_one_evaluation_and_each_with_its_own_names() -> None:
     assert 200 * VOLUMES > MOST_LOOKS
     refused = refusals(*crowded(200, alike=True, bound=False))
     assert {refusal.reason for refusal in refused} == {Reason.NO_VOLUME_FITS}

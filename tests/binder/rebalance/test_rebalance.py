@@ -86,7 +86,7 @@ def is_possible(seen: View, at: Mapping[str, str | None]) -> bool:
 
 @given(records=short_of_volumes())
 @settings(max_examples=150, deadline=None)
-def test_as_many_pods_are_served_as_any_placement_can_serve_that_keeps_those_who_came_first(
+def test_as_many_pods_are_served_as_any_placement_that_keeps_the_first_ones_can_serve(
     records: list[Record],
 ) -> None:
     seen = view(*records)

@@ -81,7 +81,7 @@ def test_two_root_reasons_do_not_alternate() -> None:
     assert sink.reasons_of("Pod", "web") == ["NoJointAssignment", "StaticOnlyNoMatch"]
 
 
-def test_a_refusal_after_a_reservation_is_news() -> None:
+def test_a_rejection_after_a_reservation_is_reported() -> None:
     sink = Sink()
     announcer = Announcer(sink, FakeClock())
     announcer.refused(refusal(1), ())

@@ -87,7 +87,7 @@ def committed_then() -> Volume:
 
 
 class TestUpgrade:
-    def test_reservations_go_on(self) -> None:
+    def test_reservations_continue(self) -> None:
         assert OURS.parse_volume(committed_then().annotations).reservation == VOLUME_NOW
         assert OURS.parse_claim(claim(annotations=CLAIM_THEN).annotations).reservation == CLAIM_NOW
 
@@ -104,7 +104,7 @@ class TestUpgrade:
         assert LeaderElectionSettings().name == CONTROLLER.lease
         assert (CONTROLLER.lease, SCHEDULER.lease) == LEASES_THEN
 
-    def test_a_claim_ref_without_a_record_stays_for_it_may_be_a_persons(self) -> None:
+    def test_a_claim_ref_without_our_record_is_kept(self) -> None:
         release = release_of_volume("pv-7", Look(snapshot_of([committed_then()]), MADE, OURS))
         assert release is not None
         assert (release.cause, release.clear_reference) == (Cause.CLAIM_DELETED, False)

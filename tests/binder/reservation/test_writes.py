@@ -90,7 +90,7 @@ def test_a_volume_is_taken_as_kube_scheduler_does_and_given_back_as_it_was(
     assert give_back_volume(before) == given_back
 
 
-def test_a_node_is_selected_and_the_selection_taken_back() -> None:
+def test_a_node_is_selected_and_the_selection_is_rolled_back() -> None:
     key = "volume.kubernetes.io/selected-node"
     assert select_node("node-1") == {"metadata": {"annotations": {key: "node-1"}}}
     assert select_node(None) == {"metadata": {"annotations": {key: None}}}

@@ -98,7 +98,7 @@ def test_a_failure_leaves_the_start_and_is_counted(
     assert counts.counted == {("solver failed", failure): 1}
 
 
-def test_the_next_pass_tries_again_and_a_cause_is_logged_once(counts: Counts, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_next_pass_retries_and_a_cause_is_logged_once(counts: Counts, caplog: pytest.LogCaptureFixture) -> None:
     process = solver_process(counts, python("raise SystemExit(3)"))
     with caplog.at_level(logging.WARNING):
         for _ in range(3):

@@ -97,7 +97,7 @@ def steal(world: World, name: str, at_write_of: str) -> None:
 
 
 @pytest.mark.parametrize("mode", [Mode.ANNOTATE, Mode.PREBIND])
-async def test_losing_one_volume_takes_back_the_others_and_plans_again(mode: Mode) -> None:
+async def test_losing_one_volume_rolls_back_the_others_and_plans_again(mode: Mode) -> None:
     world = three_claims(mode)
     steal(world, "pv-3", at_write_of="pv-3")
     async with world.process() as process:
@@ -186,7 +186,7 @@ async def test_a_bind_that_completed_meanwhile_is_never_undone() -> None:
     assert world.violations() == []
 
 
-async def test_an_error_of_the_api_server_takes_back_and_tries_again() -> None:
+async def test_an_error_of_the_api_server_is_rolled_back_and_retried() -> None:
     world = three_claims()
     for method in ("PATCH", "GET"):
         world.server.refuse_next.append((f"{method} /api/v1/persistentvolumes/pv-2", failure(500, "InternalError")))

@@ -161,7 +161,7 @@ async def test_the_pv_controller_being_faster_is_success(ending: str) -> None:
     assert world.violations() == []
 
 
-async def test_nothing_is_taken_back_when_the_claim_goes_meanwhile() -> None:
+async def test_nothing_is_rolled_back_when_the_claim_is_deleted_meanwhile() -> None:
     world = begun()
 
     def hook(_: object) -> None:

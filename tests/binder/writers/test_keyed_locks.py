@@ -23,7 +23,7 @@ async def test_a_key_is_held_by_one_at_a_time_and_others_do_not_wait() -> None:
     assert vars(locks) == {"_locks": {}}
 
 
-async def test_one_who_gives_up_waiting_leaves_nothing_behind() -> None:
+async def test_a_cancelled_waiter_leaves_nothing_behind() -> None:
     locks = KeyedLocks()
     async with locks.held(["a"]):
         waiting = asyncio.create_task(locks.held(["a"]).__aenter__())

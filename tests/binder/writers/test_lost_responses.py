@@ -46,7 +46,7 @@ async def test_all_or_none_holds_although_it_was_not_known_that_a_volume_was_wri
 
 @pytest.mark.parametrize("mode", [Mode.ANNOTATE, Mode.PREBIND, Mode.COMPLETE])
 @pytest.mark.parametrize("lost", range(1, 14))
-async def test_the_pod_gets_its_volumes_whichever_response_is_lost(mode: Mode, lost: int) -> None:
+async def test_the_pod_gets_its_volumes_if_any_response_is_lost(mode: Mode, lost: int) -> None:
     world = one_pod(mode)
     world.server.lose_responses = {lost}
     async with world.process() as process:

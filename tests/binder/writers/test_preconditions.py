@@ -155,7 +155,9 @@ async def test_a_claim_that_gets_another_volume_meanwhile_leaves_nothing_on_ours
 
 @pytest.mark.parametrize("lagging", [False, True])
 @pytest.mark.parametrize("ending", ["pv-1", "pv-1/status", "data"])
-async def test_nor_does_one_of_a_gated_pod_whether_the_watch_tells_or_not(ending: str, lagging: bool) -> None:
+async def test_a_claim_of_a_gated_pod_that_gets_another_volume_leaves_nothing_on_ours(
+    ending: str, lagging: bool
+) -> None:
     """Only the PV controller and users can give it another volume; the refused name has all taken back."""
     world = World(Mode.COMPLETE)
     world.put(claim_object("data"), pod_object("web", ["data"], gated=True))
@@ -196,7 +198,7 @@ async def test_a_claim_of_a_gated_pod_that_is_gone_unseen_gets_no_volume() -> No
 
 
 @pytest.mark.parametrize("writes", [1, 2, 3])
-async def test_killed_while_that_is_taken_back_the_pv_controller_can_do_the_rest(writes: int) -> None:
+async def test_killed_during_the_rollback_the_pv_controller_can_do_the_rest(writes: int) -> None:
     """It unbinds a volume bound by a controller whose claim is bound elsewhere (syncVolume in pv_controller.go)."""
     world = waiting(Mode.COMPLETE, "data")
     world.put(volume_object("pv-9", "100Gi"))
@@ -215,7 +217,7 @@ async def test_killed_while_that_is_taken_back_the_pv_controller_can_do_the_rest
     assert len(world.server.writes) == written
 
 
-async def test_a_claim_ref_of_kube_scheduler_is_not_taken_back_with_ours() -> None:
+async def test_a_claim_ref_of_kube_scheduler_is_not_rolled_back_with_ours() -> None:
     world = waiting(Mode.COMPLETE, "one", "two")
     theirs = {"kind": "PersistentVolumeClaim", "namespace": "default", "name": "one"}
     theirs["uid"] = world.claim("one")["metadata"]["uid"]
@@ -269,7 +271,7 @@ async def test_a_policy_that_refuses_the_phase_ends_the_attempt_and_leaves_nothi
 
 
 @pytest.mark.parametrize("mode", [Mode.ANNOTATE, *COMMITTING])
-async def test_the_bad_news_that_makes_a_write_fail_is_read(mode: Mode) -> None:
+async def test_the_health_change_that_makes_a_write_fail_is_read(mode: Mode) -> None:
     world = waiting(mode, "data", drivers=frozenset())
     at_write(world, "pv-1", lambda: say(world, "pv-1", health="Inaccessible", health_reason="Gone"))
     async with world.process() as process:
@@ -280,7 +282,7 @@ async def test_the_bad_news_that_makes_a_write_fail_is_read(mode: Mode) -> None:
 
 
 @pytest.mark.parametrize(("mode", "ending"), [(Mode.COMPLETE, "pv-1"), (Mode.COMPLETE, "pv-1/status")])
-async def test_bad_news_between_two_writes_of_a_bind_end_it(mode: Mode, ending: str) -> None:
+async def test_a_volume_that_becomes_unhealthy_between_two_writes_ends_the_bind(mode: Mode, ending: str) -> None:
     """By the driver itself, so that no write fails of it."""
     world = waiting(mode, "data")
     at_write(world, ending, lambda: world.observe(HealthState.INACCESSIBLE, "pv-1"))
@@ -292,7 +294,7 @@ async def test_bad_news_between_two_writes_of_a_bind_end_it(mode: Mode, ending: 
 
 
 @pytest.mark.parametrize("mode", [Mode.ANNOTATE, *COMMITTING])
-async def test_bad_news_about_one_volume_keep_the_pod_from_all(mode: Mode) -> None:
+async def test_an_unhealthy_volume_keeps_the_pod_from_all_its_volumes(mode: Mode) -> None:
     world = waiting(mode, "one", "two")
     at_write(world, "pv-1", lambda: world.observe(HealthState.DATA_LOSS, "pv-2"))
     async with world.process() as process:
@@ -302,7 +304,7 @@ async def test_bad_news_about_one_volume_keep_the_pod_from_all(mode: Mode) -> No
         assert "reserved-for" not in world.annotations("persistentvolumes", name)
 
 
-async def test_bad_news_while_a_decision_waits_for_its_turn() -> None:
+async def test_a_volume_becomes_unhealthy_while_a_decision_waits_for_its_turn() -> None:
     """Ten write at a time. The eleventh was planned when its volume was well."""
     world = World(Mode.COMPLETE)
     for number in range(11):

@@ -64,7 +64,7 @@ async def test_the_gate_is_lifted_after_the_last_write_for_the_volumes(mode: Mod
     assert {write.plural for write in world.server.writes[:-1]} == {"persistentvolumes", "persistentvolumeclaims"}
 
 
-async def test_a_refused_pod_keeps_its_gate_until_a_volume_is_well() -> None:
+async def test_a_rejected_pod_keeps_its_gate_until_a_volume_is_healthy() -> None:
     world = World(Mode.PREBIND)
     world.doctor.states["handle-pv-1"] = HealthState.INACCESSIBLE
     world.put(volume_object("pv-1"), claim_object("data"), gated(GATE))
@@ -97,7 +97,9 @@ async def test_other_gates_are_not_ours_and_hold_everything_back() -> None:
         ),
     ],
 )
-async def test_a_pod_without_anything_for_us_is_let_go(storage_class: dict[str, Any], claim: dict[str, Any]) -> None:
+async def test_a_gated_pod_without_anything_for_us_is_released(
+    storage_class: dict[str, Any], claim: dict[str, Any]
+) -> None:
     world = World(Mode.PREBIND)
     world.put(storage_class, claim, gated(GATE))
     async with world.process() as process:
@@ -106,7 +108,7 @@ async def test_a_pod_without_anything_for_us_is_let_go(storage_class: dict[str, 
     assert [write.plural for write in world.server.writes] == ["pods"]
 
 
-async def test_a_gated_pod_without_claims_is_let_go() -> None:
+async def test_a_gated_pod_without_claims_is_released() -> None:
     world = World(Mode.PREBIND)
     pod = pod_object("web", [])
     pod["spec"]["schedulingGates"] = [GATE]
@@ -246,7 +248,7 @@ async def test_a_gate_stays_while_the_volume_of_a_shared_claim_is_only_reserved_
         assert world.server.get("pods", f"default/{name}")["spec"]["schedulingGates"] == [GATE]
 
 
-async def test_pods_that_share_a_claim_are_both_let_go_once_its_volume_is_held() -> None:
+async def test_pods_that_share_a_claim_are_both_released_once_its_volume_is_held() -> None:
     world = World(Mode.COMPLETE)
     world.put(volume_object("pv-1"), claim_object("data"))
     world.put(*(pod_object(name, ["data"], gated=True) for name in ("first", "second")))

@@ -92,7 +92,7 @@ async def test_a_directory_on_the_way_is_named(directory: Path) -> None:
     assert "mode 0600" in trouble
 
 
-async def test_nothing_is_said_of_a_socket_that_may_be_opened_or_is_not_there(directory: Path) -> None:
+async def test_an_accessible_or_missing_socket_is_not_reported(directory: Path) -> None:
     socket = directory / "csi.sock"
     async with ScriptedDriver(socket):
         socket.chmod(0o777)

@@ -164,7 +164,7 @@ def test_what_may_be_relied_on(observed: str, debounce: Debounce, state: str) ->
     assert verdict.observed_at == minute(len(observed) - 1)
 
 
-def test_a_lasting_fault_says_what_came_after() -> None:
+def test_a_lasting_failure_names_what_followed_it() -> None:
     message = reliable_verdict(history("L?")[-1]).message
     assert message == "message L; since 2026-01-01T00:00:00Z, now Unknown (Said?), recovery not confirmed yet"
 
@@ -189,7 +189,7 @@ def test_nothing_but_answers_and_absences_changes_a_finding(observed: str, debou
 
 
 @given(letters, debounces)
-def test_an_unhealthy_volume_is_called_well_only_after_good_news(observed: str, debounce: Debounce) -> None:
+def test_an_unhealthy_volume_becomes_healthy_only_by_a_report(observed: str, debounce: Debounce) -> None:
     for letter, record in zip(observed, history(observed, debounce), strict=True):
         if record.state is HealthState.HEALTHY:
             assert record.finding is not None

@@ -95,7 +95,7 @@ def test_topology_is_kept_for_unhealthy_volumes_too() -> None:
     assert judge(volume_answer("v", abnormal=True, zones=["a", "b"])).topology == expected
 
 
-def test_no_constraint_differs_from_not_said() -> None:
+def test_an_empty_topology_differs_from_a_missing_one() -> None:
     assert judge(volume_answer("v")).topology == ()
     assert judge(volume_answer("v", zones=["a"]), NO_TOPOLOGY).topology is None
 

@@ -98,7 +98,7 @@ def test_the_name_that_go_gives_to_a_binary(package: str, name: str) -> None:
     assert default_name(package, MOCK_DRIVER) == name
 
 
-def test_a_failed_build_says_why_and_is_tried_again(tmp_path: Path) -> None:
+def test_a_failed_build_reports_the_reason_and_is_retried(tmp_path: Path) -> None:
     failed = start_build(tmp_path, breaks="kube-scheduler")
     _, errors = failed.communicate()
     assert failed.returncode == 1

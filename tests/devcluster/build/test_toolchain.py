@@ -50,7 +50,7 @@ def test_a_go_mod_without_a_go_line_is_refused() -> None:
         pytest.param("exit 1", None, id="fails"),
     ],
 )
-def test_asks_a_go_command_for_its_version(script: str, version: Version | None, tmp_path: Path) -> None:
+def test_the_version_is_read_from_the_go_command(script: str, version: Version | None, tmp_path: Path) -> None:
     assert installed_version(fake_go(tmp_path, script)) == version
 
 

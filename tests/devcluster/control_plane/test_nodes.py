@@ -43,5 +43,5 @@ def test_a_node_offers_what_it_was_made_with() -> None:
         ),
     ],
 )
-def test_schedulable_is_ready_and_rid_of_the_taint(node: dict[str, Any], schedulable: bool) -> None:
+def test_schedulable_is_ready_and_without_the_taint(node: dict[str, Any], schedulable: bool) -> None:
     assert is_schedulable(node) is schedulable

@@ -110,7 +110,7 @@ async def test_the_list_carries_conditions(controller: Any, driver: DriverProces
     [(None, {ZONE: "a"}), (zone("c"), {ZONE: "c"})],
     ids=["its own zone", "the demanded zone"],
 )
-async def test_volumes_lie_where_they_are_wanted(
+async def test_volumes_are_created_in_the_requested_topology(
     controller: Any, required: csi.TopologyRequirement | None, expected: dict[str, str]
 ) -> None:
     request = csi.CreateVolumeRequest(name="pvc-1", volume_capabilities=[MOUNTED], accessibility_requirements=required)

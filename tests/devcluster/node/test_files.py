@@ -132,7 +132,7 @@ async def opened(path: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]
                 await asyncio.sleep(0.01)
 
 
-async def test_the_relay_carries_both_ways_and_tells_each_end_of_the_others_end(sockets: tuple[str, str]) -> None:
+async def test_the_relay_carries_both_ways_and_closes_each_end_with_the_other(sockets: tuple[str, str]) -> None:
     async with echo() as port, running(relay.outside(sockets[0], "127.0.0.1", port)):
         reader, writer = await opened(sockets[0])
         writer.write(b"hello")

@@ -74,7 +74,7 @@ async def test_a_restart_is_another_process_with_the_same_log(component: Start, 
     assert thing.log_tail() == "listening\nlistening"
 
 
-async def test_one_that_ignores_the_request_to_end_is_killed(component: Start) -> None:
+async def test_a_process_that_ignores_sigterm_is_killed(component: Start) -> None:
     thing = component(STUBBORN)
     await thing.start()
     await thing.stop()
@@ -100,7 +100,7 @@ for _ in range(4): threading.Thread(target=work).start()
 '"""
 
 
-async def test_no_thread_of_a_paused_one_goes_on(component: Start) -> None:
+async def test_no_thread_of_a_paused_process_continues(component: Start) -> None:
     thing = component(BUSY)
     await thing.start()
     await until(lambda: len(thread_states(thing)) == 5)
@@ -123,7 +123,7 @@ async def until(holds: Callable[[], bool]) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_one_that_has_ended_is_not_waited_for(component: Start) -> None:
+async def test_a_process_that_has_ended_is_not_waited_for(component: Start) -> None:
     thing = component(WILLING)
     await thing.start()
     os.kill(thing.pid, signal.SIGKILL)
@@ -142,12 +142,12 @@ async def test_a_paused_one_can_be_ended(end: Callable[[Component], Awaitable[No
         os.kill(thing.pid, signal.SIGCONT)
 
 
-async def test_one_that_ends_at_once_is_an_error_with_the_end_of_its_log(component: Start) -> None:
+async def test_a_process_that_ends_at_once_is_an_error_with_the_end_of_its_log(component: Start) -> None:
     with pytest.raises(ComponentFailedError, match=r"thing ended with exit code 3 (?s:.*)100\nboom$"):
         await component("seq 100; echo boom; exit 3").start()
 
 
-async def test_one_that_never_gets_ready_is_an_error(component: Start) -> None:
+async def test_a_process_that_never_gets_ready_is_an_error(component: Start) -> None:
     thing = component("echo almost; sleep 600")
     with pytest.raises(ComponentFailedError, match="not ready within 0 s"):
         await thing.start(seconds=0.05)
@@ -174,6 +174,6 @@ async def changed(thing: Component, options: int) -> int:
     return status
 
 
-def test_one_that_was_never_started_has_no_pid(component: Start) -> None:
+def test_a_process_that_was_never_started_has_no_pid(component: Start) -> None:
     with pytest.raises(ComponentFailedError, match="thing was not started"):
         _ = component(WILLING).pid

@@ -120,7 +120,7 @@ def test_a_live_cluster_is_not_discarded(directory: Path) -> None:
     state.release()
 
 
-def test_a_recorded_number_that_belongs_to_a_stranger_now_is_spared(
+def test_a_recorded_pid_reused_by_another_process_is_not_killed(
     owner: "subprocess.Popen[str]", directory: Path
 ) -> None:
     reaper, child = started_by(owner)

@@ -159,7 +159,7 @@ async def says_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWrite
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
-async def test_a_silent_proxy_holds_up_neither_a_watch_nor_a_request_for_ever(tmp_path: Path, scheme: str) -> None:
+async def test_a_silent_proxy_blocks_neither_a_watch_nor_a_request_for_ever(tmp_path: Path, scheme: str) -> None:
     proxy = await asyncio.start_server(says_nothing, "127.0.0.1", 0)
     port = proxy.sockets[0].getsockname()[1]
     path = kubeconfig(tmp_path, "https://api.example:6443", cluster={"proxy-url": f"{scheme}://127.0.0.1:{port}"})

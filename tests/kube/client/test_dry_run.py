@@ -84,7 +84,7 @@ async def test_an_object_that_is_gone_is_not_found(desk: Desk) -> None:
     assert "annotations" not in (await desk.volume())["metadata"]
 
 
-async def test_a_change_on_the_server_ends_the_pretence(desk: Desk) -> None:
+async def test_a_change_on_the_server_replaces_the_simulated_write(desk: Desk) -> None:
     await desk.patch(NOTE, "101")
     desk.server.change("persistentvolumes", "pv-1", lambda document: document["metadata"].update(labels={"a": "b"}))
     seen = await desk.volume()

@@ -134,7 +134,7 @@ async def test_an_event_is_written_as_the_api_wants_it() -> None:
     assert transport.requests[0].path == "/apis/events.k8s.io/v1/namespaces/shop/events"
 
 
-async def test_a_draft_may_name_who_reports_it() -> None:
+async def test_a_draft_may_name_its_reporter() -> None:
     clock, server = FakeClock(), Server()
     async with recording(clock, server) as (recorder, _):
         recorder.publish(replace(RESERVED, controller="zone-scheduler"))
@@ -177,7 +177,7 @@ async def test_repeats_become_a_series_with_few_writes() -> None:
     assert stored["series"] == {"count": 100, "lastObservedTime": "2026-01-01T12:01:39.000000Z"}
 
 
-async def test_another_note_and_a_late_repeat_are_news() -> None:
+async def test_another_note_and_a_late_repeat_are_sent() -> None:
     clock, server = FakeClock(), Server()
     async with recording(clock, server) as (recorder, _):
         recorder.publish(RESERVED)
@@ -206,7 +206,7 @@ async def test_a_series_that_is_gone_from_the_server_starts_again(lost: str) -> 
     assert (server.sent, server.dropped) == (2, 1)
 
 
-async def test_temporary_failures_are_tried_again() -> None:
+async def test_temporary_failures_are_retried() -> None:
     clock, server = FakeClock(), Server()
     server.refuse = [
         Unavailable("POST", "/", 0, "ClientConnectorError", "refused"),
@@ -231,7 +231,7 @@ async def test_temporary_failures_are_tried_again() -> None:
     ],
     ids=["403", "422", "html", "odd answer", "down"],
 )
-async def test_an_event_that_cannot_be_sent_is_dropped_counted_and_the_next_goes_on(refusals: list[Answer]) -> None:
+async def test_an_event_that_cannot_be_sent_is_dropped_and_counted_and_the_next_is_sent(refusals: list[Answer]) -> None:
     clock, server = FakeClock(), Server()
     server.refuse = list(refusals)
     async with recording(clock, server) as (recorder, _):

@@ -53,7 +53,7 @@ async def soon(request: Callable[[], Awaitable[str | None]]) -> str | None:
     return await answering
 
 
-async def test_requests_go_on_with_valid_credentials_while_a_plugin_hangs() -> None:
+async def test_requests_continue_with_valid_credentials_while_a_plugin_hangs() -> None:
     clock = FakeClock()
     credentials, plugin = hanging(clock)
     clock.jump(REFRESH_SECONDS)

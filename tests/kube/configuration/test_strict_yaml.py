@@ -25,7 +25,7 @@ def test_only_true_and_false_are_booleans() -> None:
         pytest.param("!!python/object/apply:os.getcwd []", "could not determine a constructor", id="code"),
     ],
 )
-def test_traps_are_refused(text: str, problem: str) -> None:
+def test_ambiguous_yaml_is_rejected(text: str, problem: str) -> None:
     with pytest.raises(ValueError, match=re.escape(problem)):
         load_strictly(text)
 
@@ -36,7 +36,7 @@ def test_lines_that_stand_for_more_than_any_memory_holds_are_refused_at_once() -
         load_strictly(f"l0: &l0 x\n{levels}")
 
 
-def test_many_keys_are_looked_at_once_each() -> None:
+def test_many_keys_are_each_processed_once() -> None:
     """With a look at all the others for each, this would take minutes."""
     mapping = load_strictly("{" + ", ".join(f"k{number}: 1" for number in range(20_000)) + "}")
     assert isinstance(mapping, Mapping)

@@ -28,7 +28,7 @@ def refusal(kind: str, body: bytes) -> MalformedObject:
 
 @pytest.mark.parametrize("kind", DECODERS)
 class TestEveryKind:
-    def test_says_who_it_is(self, kind: str) -> None:
+    def test_has_its_name_uid_and_version(self, kind: str) -> None:
         metadata = {"name": "x", "namespace": "ns", "uid": "u", "resourceVersion": "7"}
         record = DECODERS[kind](raw(minimal(kind, metadata=metadata)))
         assert (record.name, record.uid, record.resource_version) == ("x", "u", 7)
@@ -40,7 +40,7 @@ class TestEveryKind:
         sparse = minimal(kind, metadata={"name": "x", **nulls}, **others)
         assert DECODERS[kind](raw(sparse)) == DECODERS[kind](raw({"metadata": {"name": "x"}, "spec": {}}))
 
-    def test_a_spec_is_only_needed_where_nothing_can_be_said_without(self, kind: str) -> None:
+    def test_a_spec_is_required_only_by_kinds_that_need_it(self, kind: str) -> None:
         for body in ({"metadata": {"name": "x"}}, {"metadata": {"name": "x"}, "spec": None}):
             if kind in NEED_A_SPEC:
                 assert refusal(kind, raw(body)).path == "$.spec"

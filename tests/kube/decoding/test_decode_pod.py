@@ -344,7 +344,7 @@ def test_what_is_remembered_of_a_template_is_not_taken_for_another(
     assert pod(ASKS) == before
 
 
-def test_pods_of_one_template_share_what_they_ask_for() -> None:
+def test_pods_of_one_template_share_their_constraints() -> None:
     first, other = pod(ASKS | {"nodeName": "n1"}), pod(ASKS | {"volumes": [{"name": "token-x"}], "priority": 3})
     assert first.requests is other.requests
     assert (first.node_name, other.priority) == ("n1", 3)

@@ -155,7 +155,7 @@ async def test_a_second_candidate_waits_and_takes_over_when_renewals_stop() -> N
         assert (worker.terms[0].holder, worker.terms[0].transition) == ("b", 8)
 
 
-async def test_a_holder_that_renews_is_never_robbed_however_wrong_its_clock() -> None:
+async def test_a_holder_that_renews_keeps_the_lease_even_with_a_wrong_clock() -> None:
     clock = FakeClock()
     server = LeaseServer(clock)
     async with electing(worker := Worker("b", clock, server)):
@@ -211,7 +211,7 @@ async def test_a_renewal_whose_answer_was_lost_is_read_again() -> None:
         assert len(worker.terms) == 1
 
 
-async def test_a_robbed_or_deleted_lease_stops_the_work_at_once() -> None:
+async def test_a_lost_or_deleted_lease_stops_the_work_at_once() -> None:
     for rob in (lambda s: s.write(holderIdentity="thief", leaseTransitions=9), lambda s: setattr(s, "lease", None)):
         clock = FakeClock()
         server = LeaseServer(clock)
@@ -289,7 +289,7 @@ async def test_the_next_candidate_need_not_wait_after_a_release() -> None:
         assert second.terms[0].transition == 1
 
 
-async def test_work_that_ends_releases_and_work_that_fails_is_heard() -> None:
+async def test_work_that_ends_releases_the_lease_and_work_that_fails_raises() -> None:
     clock = FakeClock()
     server = LeaseServer(clock)
     worker = Worker("a", clock, server)

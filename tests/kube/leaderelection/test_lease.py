@@ -35,7 +35,7 @@ def test_decision(observed: Observed | None, expected: Acquire | Renew | StandBy
     assert decide(observed, "me", 100.0) == expected
 
 
-def test_only_a_change_restarts_the_wait_whatever_the_holders_clock_says() -> None:
+def test_only_a_change_restarts_the_wait_and_not_the_clock_of_the_holder() -> None:
     first = observe(None, record(renewed="2030-01-01T00:00:00.000000Z"), 10.0)
     same = observe(first, record(renewed="2030-01-01T00:00:00.000000Z"), 20.0)
     changed = observe(same, record(version="2", renewed="1990-01-01T00:00:00.000000Z"), 24.0)

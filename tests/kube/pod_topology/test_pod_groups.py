@@ -92,7 +92,7 @@ def test_pods_with_terms_about_other_labels_or_namespaces_are_no_candidates() ->
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(pods(), max_size=8), _TERMS, st.sampled_from(_NAMESPACES))
-def test_a_term_means_the_groups_that_asking_all_of_them_finds(placed: list[Pod], term: PodTerm, owner: str) -> None:
+def test_a_term_selects_the_groups_that_a_search_of_all_finds(placed: list[Pod], term: PodTerm, owner: str) -> None:
     groups = PodGroups.of((pod, number) for number, pod in enumerate(placed))
     cluster = replace(view(), pod_groups=groups)
     every = [group for known in groups.groups.values() for group in known]

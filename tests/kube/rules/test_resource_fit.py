@@ -48,7 +48,7 @@ def test_a_full_node_has_no_place() -> None:
     assert fits(free(builders.pod(), pods="1"), ()) == [("pods", quantity, 0)]
 
 
-def test_overbooked_resources_do_not_refuse_who_wants_none() -> None:
+def test_overbooked_resources_reject_no_pod_that_requests_none() -> None:
     assert fits(free(builders.pod(requests={"cpu": "9"})), builders.resources({"memory": "1Gi"})) == []
 
 

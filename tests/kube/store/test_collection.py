@@ -26,7 +26,7 @@ def heard(volumes: Collection[Volume]) -> list[tuple[Volume | None, Volume | Non
     return changes
 
 
-def test_a_list_tells_listeners_only_what_is_different() -> None:
+def test_a_list_notifies_listeners_only_of_differences() -> None:
     same, old, gone, new, added = pv("same"), pv("changed", 5), pv("gone"), pv("changed", 11), pv("added", 12)
     volumes = collection(same, old, gone)
     changes = heard(volumes)

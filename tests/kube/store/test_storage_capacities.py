@@ -34,7 +34,7 @@ def capacity(name: str, version: int, class_name: str, topology: LabelSelector |
     st.lists(st.tuples(st.integers(0, 4), st.sampled_from(("fast", "slow")), _TOPOLOGIES, st.booleans()), max_size=12),
     _LABELS,
 )
-def test_finds_what_asking_all_would_find_after_any_changes(
+def test_finds_what_a_full_search_finds_after_any_changes(
     changes: list[tuple[int, str, LabelSelector | None, bool]], labels: dict[str, str]
 ) -> None:
     store = Store()
@@ -72,7 +72,7 @@ def keys_of(capacity: CSIStorageCapacity) -> set[str]:
     return {key for key, _ in topology.match_labels} | {each.key for each in topology.match_expressions}
 
 
-def test_a_capacity_for_each_node_is_found_without_asking_the_others() -> None:
+def test_a_capacity_of_one_node_is_found_without_evaluating_the_others() -> None:
     store = Store()
     for number in range(50):
         pairs = (("example.com/node", f"n{number}"), ("topology.kubernetes.io/zone", "a"))

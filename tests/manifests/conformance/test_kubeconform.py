@@ -99,7 +99,7 @@ def test_a_misspelled_field_is_found(schemas: Path) -> None:
     assert "replica" in complaint
 
 
-def test_schemas_are_strict_complete_and_named_as_kubeconform_asks(tmp_path: Path) -> None:
+def test_schemas_are_strict_complete_and_named_as_kubeconform_expects(tmp_path: Path) -> None:
     spec = {
         "type": "object",
         "properties": {"port": {"$ref": "#/definitions/io.k8s.apimachinery.pkg.util.intstr.IntOrString"}},

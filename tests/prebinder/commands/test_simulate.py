@@ -44,7 +44,7 @@ def test_what_if_stands_beside_the_result(capsys: pytest.CaptureFixture[str]) ->
     assert "WITH node-00001 drained" in report(capsys, "--drain=node-00001")[1]
 
 
-def test_a_trace_is_replayed_and_gone_on_from(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_trace_is_replayed_and_continued(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     traces = [tmp_path / "first", tmp_path / "second", tmp_path / "half"]
     whole = json.loads(report(capsys, "-o", "json", f"--trace={traces[0]}")[1])["result"]
     again = json.loads(report(capsys, "-o", "json", f"--replay={traces[0]}", f"--trace={traces[1]}")[1])["result"]
@@ -146,7 +146,7 @@ def document(version: str, kind: str, name: str, **rest: object) -> dict[str, ob
         (["-f", "/none"], "--nodes is for a generated cluster; with --filename the cluster is the dump's", 2),
     ],
 )
-def test_what_is_wrong_is_said(capsys: pytest.CaptureFixture[str], flags: list[str], message: str, code: int) -> None:
+def test_errors_are_reported(capsys: pytest.CaptureFixture[str], flags: list[str], message: str, code: int) -> None:
     assert main([*SMALL, *flags]) == code
     assert message in capsys.readouterr().err
 

@@ -18,7 +18,7 @@ from scheduler.framework.config import FILE
 HEAD = "apiVersion: config.pvc-prebinder/v1alpha1\nkind: ControllerConfiguration\n"
 
 
-def test_a_head_alone_is_the_defaults() -> None:
+def test_a_file_without_keys_has_the_defaults() -> None:
     assert CONTROLLER.parse(HEAD) == Settings()
 
 

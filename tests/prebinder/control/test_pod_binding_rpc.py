@@ -29,7 +29,7 @@ async def test_a_bound_pod_is_answered_with_its_node_and_volumes(tmp_path: Path)
         pytest.param(Released(), {"released": False, "node": ""}, id="nothing was"),
     ],
 )
-async def test_what_is_taken_back_is_answered(answer: Released, expected: object, tmp_path: Path) -> None:
+async def test_an_unbound_pod_is_answered(answer: Released, expected: object, tmp_path: Path) -> None:
     binding = Scripted(answer)
     async with controlled(tmp_path, binding) as control:
         assert (await control.call("unbind.pod", POD))["result"] == expected

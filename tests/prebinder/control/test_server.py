@@ -106,7 +106,7 @@ async def test_a_body_that_does_not_say_how_large_it_is_is_limited_too(tmp_path:
             assert answer.status == 413
 
 
-async def test_without_a_host_it_is_not_known_who_is_meant(tmp_path: Path) -> None:
+async def test_without_a_host_the_server_is_unknown(tmp_path: Path) -> None:
     async with controlled(tmp_path) as control:
         assert b" 421 " in await raw(control, f"GET /config HTTP/1.0\nAuthorization: Bearer {TOKEN}\n\n")
 

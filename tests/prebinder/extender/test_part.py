@@ -82,7 +82,7 @@ async def test_loopback_does_without_a_certificate(host: str) -> None:
         pass
 
 
-async def test_it_goes_on_answering_for_a_while_after_a_signal_to_stop() -> None:
+async def test_it_keeps_answering_for_a_while_after_a_signal_to_stop() -> None:
     clock, address = FakeClock(), f"{LOOPBACK}:{free_ports(1)[0]}"
     body = arguments(["n1"])
     leaving = part(clock=clock, bind_address=address, shutdown_delay_duration=timedelta(seconds=7))

@@ -36,7 +36,9 @@ def checks(*reports: SweepReport, responding: tuple[str, ...] = ()) -> list[Chec
         pytest.param((), CheckState.NOTE, "2 volumes, not probed", "components/csi-agent", id="none"),
     ],
 )
-def test_who_probes_a_driver(reports: tuple[SweepReport, ...], state: CheckState, result: str, meaning: str) -> None:
+def test_the_process_that_probes_a_driver_is_reported(
+    reports: tuple[SweepReport, ...], state: CheckState, result: str, meaning: str
+) -> None:
     (check,) = checks(*reports)
     assert (check.subject, check.state) == (f"CSI driver {DRIVER}", state)
     assert result in check.found

@@ -120,7 +120,7 @@ def test_a_profile_overrides_the_file() -> None:
         pytest.param(file(GOOD | {"weight": "5"}), "extenders[0].weight", "expected a whole number", id="type"),
     ],
 )
-def test_what_cannot_be_judged_is_said(text: str, subject: str, expected: str) -> None:
+def test_what_cannot_be_checked_is_reported(text: str, subject: str, expected: str) -> None:
     complaint = complaints(text)[0]
     assert (complaint.subject, complaint.state) == (subject, CheckState.PROBLEM)
     assert expected in complaint.found

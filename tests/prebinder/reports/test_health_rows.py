@@ -89,7 +89,7 @@ def test_what_is_not_known_is_null_in_json() -> None:
     assert document["quarantined"] is False
 
 
-def test_the_time_of_asking_is_no_news() -> None:
+def test_the_time_of_the_probe_is_no_change() -> None:
     first = row_of(volume(), answer(HealthState.HEALTHY))
     later = row_of(
         volume(),
@@ -104,7 +104,7 @@ BOUND = volume(claim="default/data")
 LOST = ClaimHealth((HealthCondition("DataLoss", "Gone", "in words"),), EPOCH, (NodeReport("n1", True),))
 
 
-def test_all_who_speak_are_named_and_the_worst_is_shown() -> None:
+def test_all_sources_are_named_and_the_worst_is_shown() -> None:
     row = row_of(BOUND, answer(HealthState.DEGRADED), LOST)
     assert (row.health, row.reason, row.source) == ("DataLoss", "Gone", "status.healthStatus of the claim")
     assert row.since == "2026-01-01T00:00:00Z"
@@ -160,6 +160,6 @@ def test_what_others_report_counts_beside_a_sweep() -> None:
     assert (published.health, published.message) == ("DataLoss", "")
 
 
-def test_who_probes_the_driver_himself_needs_no_sweep() -> None:
+def test_a_command_that_probes_the_driver_needs_no_sweep() -> None:
     row = row_of(volume(), answer(HealthState.UNKNOWN), None, JUST_SWEPT)
     assert (row.health, row.reason, row.age) == ("Unknown", "Said", "")

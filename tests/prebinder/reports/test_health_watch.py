@@ -56,7 +56,7 @@ def test_a_table_has_one_header(capsysbinary: pytest.CaptureFixture[bytes]) -> N
     assert [line.split()[:3] for line in second if line.strip()] == [["pv-1", "DataLoss", "Gone"]]
 
 
-def test_an_empty_cluster_is_said_once(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+def test_an_empty_cluster_is_reported_once(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
     printer = Printer("table")
     assert "There are no PersistentVolumes." in "".join(shown(printer, capsysbinary))
     assert shown(printer, capsysbinary) == []

@@ -85,7 +85,7 @@ FAULTS = [
 
 
 @pytest.mark.parametrize(("document", "message"), FAULTS)
-def test_names_what_it_cannot_read_and_goes_on(document: object, message: str) -> None:
+def test_names_what_it_cannot_read_and_continues(document: object, message: str) -> None:
     objects = read(NODE, document, PVC)
     assert keys(objects) == ["default/data", "n1"]
     [fault] = objects.faults

@@ -80,7 +80,7 @@ def match(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Match:
     return run
 
 
-def test_each_node_is_answered_with_all_that_speaks_against_it(match: Match) -> None:
+def test_each_node_is_reported_with_all_its_rejections(match: Match) -> None:
     code, out = match([*CLUSTER, pod("web", "data", "logs"), pod("lone", "gone")], "-o", "json")
     n1, n2, n3 = json.loads(out)["pods"][0].pop("nodes")
     assert n1 == {"node": "n1", "fits": True, "volumes": {"data": "pv-1"}, "provision": ["logs"], "rejections": []}

@@ -66,7 +66,7 @@ class Lonely(Filter):
         return None
 
 
-async def test_no_pod_is_evicted_for_a_filter_that_cannot_tell_whether_it_helps() -> None:
+async def test_no_pod_is_evicted_for_a_filter_that_cannot_decide_whether_it_helps() -> None:
     desk, data = Desk(builders.node("n1")), default_data(NAME)
     registry = REGISTRY.with_installed([Lonely], PluginFailures())
     desk.configuration.current = Configuration(

@@ -31,7 +31,7 @@ def test_a_list_of_one_scheduler_leaves_the_pods_of_another() -> None:
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (0, 2, 1), (2, 0, 1)], ids=str)
-def test_a_pod_recreated_for_another_scheduler_stays_whichever_event_comes_first(order: tuple[int, ...]) -> None:
+def test_a_pod_recreated_for_another_scheduler_stays_in_any_order_of_events(order: tuple[int, ...]) -> None:
     """Within one watch the order is given: the old pod is shown before its end."""
     watches = Watches(Store(), WATCHES)
     first, second = (watches.collections[waiting_for(name)] for name in WATCHES)

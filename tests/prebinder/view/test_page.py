@@ -182,7 +182,7 @@ async def test_above_a_thousand_nodes_only_what_needs_attention_is_open(chromium
         await expect(page.locator(".zone").first.locator(".nodes li")).to_have_count(334)
 
 
-async def test_behind_a_token_it_asks_for_one(chromium: Chromium) -> None:
+async def test_without_a_token_the_page_prompts_for_one(chromium: Chromium) -> None:
     cluster = WatchedCluster(small().objects)
     async with behind_tokens(cluster) as server, opened(chromium, server.url, expected="401") as page:
         await page.locator("#token").fill("shop")

@@ -155,7 +155,7 @@ async def test_the_volume_is_taken_by_another_claim(world: World) -> None:
     assert second != first
 
 
-async def test_a_claim_is_bound_elsewhere_by_a_person(world: World) -> None:
+async def test_a_user_binds_the_claim_to_another_volume(world: World) -> None:
     _, first = await reserved_pod(world, "one")
     manual = world.volume("manual", "", zone="zone-b")
     manual["spec"]["storageClassName"] = world.name("disks")

@@ -128,7 +128,7 @@ async def test_a_node_whose_only_volume_is_held_for_another_claim_is_avoided(sch
 
 
 @pytest.mark.parametrize("how", ["down", "slow"])
-async def test_scheduling_goes_on_without_it(impatient: ExtendedScheduler, how: str) -> None:
+async def test_scheduling_continues_without_it(impatient: ExtendedScheduler, how: str) -> None:
     world = impatient.world
     disks = await world.storage_class("off")
     await volumes(world, disks, *ZONES)

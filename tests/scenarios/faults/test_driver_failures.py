@@ -117,7 +117,7 @@ NONSENSE: dict[str, dict[str, Script]] = {
 }
 
 
-async def test_nonsense_never_counts_as_healthy(
+async def test_an_invalid_response_never_counts_as_healthy(
     own_world: World, directories: Directories, mock: Mock, tmp_path: Path
 ) -> None:
     """For each kind of nonsense a driver, a class with one volume of it before a healthy one, and a pod."""

@@ -31,7 +31,7 @@ async def claim_phases(world: World) -> dict[str, str]:
     return {name: claim["status"]["phase"] for name, claim in (await world.claims()).items()}
 
 
-async def test_no_claim_gets_an_unhealthy_free_volume_until_it_is_well(own_world: World) -> None:
+async def test_no_claim_gets_an_unhealthy_available_volume_until_it_is_healthy(own_world: World) -> None:
     disks = await own_world.storage_class(None, binding=IMMEDIATE)
     async with watched(own_world, "--quarantine") as (driver, controller):
         ((name, handle),) = (await volumes(own_world, driver, disks, 1)).items()

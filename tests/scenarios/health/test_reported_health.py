@@ -16,7 +16,7 @@ async def publish(world: World, volume: str, health: str) -> None:
     await world.admin.patch("PersistentVolume", volume, {"metadata": {"annotations": annotations}})
 
 
-async def test_a_volume_that_an_agent_calls_lost_is_not_given_out_until_it_is_well(
+async def test_a_volume_that_an_agent_reports_as_lost_is_not_used_until_it_is_healthy(
     own_world: World, asker: Asker
 ) -> None:
     disks = await own_world.storage_class("prebind")

@@ -46,7 +46,9 @@ async def test_the_next_candidate_is_taken(world: World, backing: Backing, mode:
 
 
 @pytest.mark.parametrize("fault", VolumeFault)
-async def test_whatever_is_wrong_with_it(world: World, directories: Directories, fault: VolumeFault) -> None:
+async def test_a_volume_with_any_fault_is_passed_over(
+    world: World, directories: Directories, fault: VolumeFault
+) -> None:
     unhealthy, well = directories.unhealthy("zone-a", fault), directories.healthy("zone-a")
     disks = await two_volumes(world, "prebind", unhealthy, well, directories)
     await gets_the_second(world, disks)

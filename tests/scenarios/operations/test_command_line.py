@@ -134,7 +134,7 @@ async def missing(controller: Controller) -> frozenset[str]:
     return NAMES - {name for name, _, _ in await controller.samples()}
 
 
-async def test_the_metrics_of_a_controller_at_work(own_world: World) -> None:
+async def test_the_metrics_of_a_working_controller(own_world: World) -> None:
     world = own_world
     controller = await start_controller(world)
     disks = await world.storage_class("annotate")

@@ -140,7 +140,7 @@ def processes_of(directory: Path) -> Callable[[], Awaitable[list[int]]]:
     return look
 
 
-async def test_it_tells_its_story_and_leaves_nothing(home: Path) -> None:
+async def test_the_demo_runs_to_its_end_and_leaves_nothing(home: Path) -> None:
     demo = await start(home, "--timeout=180")
     output, errors = (stream.decode() for stream in await demo.communicate())
     assert demo.returncode == 0, ending(output) + errors

@@ -52,7 +52,7 @@ async def test_what_is_missing_is_a_problem(
     assert checks["server version"]["state"] == "ok"
 
 
-async def test_for_each_driver_it_is_reported_who_probes_its_volumes(
+async def test_for_each_driver_the_process_that_probes_its_volumes_is_reported(
     cluster: DevCluster, own_world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
     world = own_world

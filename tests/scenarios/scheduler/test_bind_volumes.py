@@ -124,7 +124,7 @@ async def test_three_claims_are_bound_in_one_zone(own_world: World, scheduler: I
     assert {zones[volume] for volume in (await world.bound()).values()} == {"zone-c"}
 
 
-async def test_what_is_lost_half_way_is_taken_back_and_tried_again(account: Path, own_world: World) -> None:
+async def test_what_is_lost_half_way_is_rolled_back_and_retried(account: Path, own_world: World) -> None:
     """Another writer takes the third volume right before us: the other two are as before until three can be had."""
     world = own_world
     disks = await world.storage_class(None)

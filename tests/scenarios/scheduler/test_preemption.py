@@ -143,7 +143,7 @@ class Unheard:
     def publish(self, draft: EventDraft) -> None: ...
 
 
-async def test_who_may_not_preempt_waits(island: Island) -> None:
+async def test_a_pod_that_may_not_preempt_waits(island: Island) -> None:
     await island.pod("old", "low", "4")
     await island.world.all_run("old")
     await island.pod("modest", "modest")

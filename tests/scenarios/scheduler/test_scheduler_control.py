@@ -76,7 +76,9 @@ async def test_a_waiting_pod_is_placed_where_the_tool_says(own_world: World, sch
     await own_world.all_run("web")
 
 
-async def test_what_is_reserved_is_taken_back_and_given_again(own_world: World, scheduler: ControlledScheduler) -> None:
+async def test_what_is_reserved_is_released_and_reserved_again(
+    own_world: World, scheduler: ControlledScheduler
+) -> None:
     """The volume is never made at first, so the pod waits for it with a node and a claim reserved for it."""
     disks = await own_world.storage_class(None, provisioner=NAME)
     (node,) = await own_nodes(own_world, 1)

@@ -88,7 +88,9 @@ async def test_a_binding_that_fails_is_made_again(own_world: World, cluster: Dev
     assert len(wires.failed) == len(names)
 
 
-async def test_who_fits_nowhere_costs_no_writes_but_those_of_one_event(own_world: World, cluster: DevCluster) -> None:
+async def test_a_pod_that_fits_nowhere_costs_no_writes_but_those_of_one_event(
+    own_world: World, cluster: DevCluster
+) -> None:
     wires = Wires()
     async with running_scheduler(cluster.kubeconfig, own_world.namespace, own_world.prefix, through=wires) as running:
         await own_world.admin.create(pod(own_world, "large", cpu="999"))

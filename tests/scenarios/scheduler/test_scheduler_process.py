@@ -192,7 +192,7 @@ async def fragile() -> AsyncIterator[DevCluster]:
 
 
 @pytest.mark.cluster
-async def test_it_goes_on_when_the_api_server_comes_back(fragile: DevCluster) -> None:
+async def test_it_continues_when_the_api_server_is_back(fragile: DevCluster) -> None:
     kubeconfig = await fragile.kubeconfig_for_service_account(SYSTEM, ACCOUNT)
     async with (
         Admin(fragile) as admin,

@@ -119,7 +119,7 @@ async def of_claim(world: World, name: str, status: Document) -> None:
     await world.admin.patch("PersistentVolumeClaim", name, patch, world.namespace, subresource="status")
 
 
-async def test_while_the_pv_controller_stands_still(own_world: World, asker: Asker) -> None:
+async def test_while_the_pv_controller_is_stopped(own_world: World, asker: Asker) -> None:
     """What is on its way is no problem; a claim that waited for a default class says which of two is taken."""
     world = own_world
     now = await world.storage_class(None, "now", binding=IMMEDIATE)

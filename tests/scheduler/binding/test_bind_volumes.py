@@ -291,7 +291,7 @@ async def test_a_lost_lease_ends_it_without_another_write() -> None:
 
 
 @pytest.mark.parametrize("last", [1, 2, 3])
-async def test_killed_after_any_write_the_next_instance_goes_on(last: int) -> None:
+async def test_killed_after_any_write_the_next_instance_continues(last: int) -> None:
     cluster = Cluster()
     cluster.pair("one", "pv-1")
     cluster.pair("two", "pv-2")

@@ -148,7 +148,7 @@ class Play:
 
 
 @pytest.mark.parametrize("first", range(0, 300, 100))
-async def test_whatever_the_order_claims_and_volumes_belong_to_each_other(first: int) -> None:
+async def test_in_any_order_claims_and_volumes_belong_to_each_other(first: int) -> None:
     for seed in range(first, first + 100):
         await played(seed)
 

@@ -158,7 +158,7 @@ def test_a_volume_that_is_gone() -> None:
     assert refusal(cluster(), placement(view, {"one": "pv-9"})).reason is Reason.VOLUME_MISSING
 
 
-def test_a_volume_given_to_the_claim_by_name_is_taken_whatever_its_health() -> None:
+def test_a_volume_requested_by_name_is_taken_even_if_unhealthy() -> None:
     given = made.volume("pv-1", claim="default/one", annotations={"scheduler.cloud.example/quarantine": "Gone"})
     view = cluster(given)
     assert "pv-1" in promised(view, placement(view, {"one": "pv-1"})).storage.ledger.holds

@@ -163,5 +163,5 @@ def test_how_far_a_claim_is(records: list[Record], expected: bool | Reason) -> N
         pytest.param(claim({SELECTED_NODE: "node-a"}, volume_name="pvc-1"), False, id="made"),
     ],
 )
-def test_whether_a_selected_node_may_be_taken_back(shown: Claim | None, expected: bool) -> None:
+def test_whether_a_selected_node_may_be_removed(shown: Claim | None, expected: bool) -> None:
     assert may_deselect(shown, CLAIM.uid, "node-a") is expected

@@ -28,7 +28,7 @@ class Slow(Connection):
         return await super().send(request)
 
 
-async def test_a_crowd_of_pods_with_volumes_leaves_room_for_other_requests() -> None:
+async def test_many_pods_with_volumes_leave_room_for_other_requests() -> None:
     cluster, crowd = Cluster(), AT_ONCE + 20
     for number in range(crowd):
         cluster.pair(f"data-{number}", f"pv-{number}")

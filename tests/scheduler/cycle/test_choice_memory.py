@@ -173,7 +173,7 @@ def test_a_volume_that_is_kept_for_another_is_evaluated_again() -> None:
     assert chosen == ["n1", "n0"]
 
 
-def test_a_node_that_is_cut_off_speaks_for_no_other() -> None:
+def test_a_node_that_is_cut_off_implies_nothing_about_others() -> None:
     """All are alike by their labels, and more than are judged one by one."""
     nodes = [builders.node(f"n{number:02}", zone="a") for number in range(40)]
     cut = builders.csi_node("n00", reports=[StorageCondition(DRIVER, "StorageUnreachable")])

@@ -154,7 +154,7 @@ def test_a_template_is_remembered_while_many_others_come_and_under_other_profile
 
 @pytest.mark.parametrize("templates", [1, 64, 65, 400])
 @pytest.mark.parametrize("nodes", [300, 900])
-def test_pods_of_many_templates_in_turn_ask_few_nodes(templates: int, nodes: int) -> None:
+def test_pods_of_many_templates_in_turn_evaluate_few_nodes(templates: int, nodes: int) -> None:
     """No more than changed since the template's last pod, and of many no more in a larger cluster."""
     decider, counting = Decider(), Counting()
     cluster, profile = many_nodes(nodes), replace(PROFILE, filters=(counting,))

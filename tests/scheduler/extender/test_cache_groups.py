@@ -26,7 +26,7 @@ def test_nodes_that_are_alike_are_of_one_kind() -> None:
     assert groups.by(KEYS).labels(0) == {ZONE: "a"}
 
 
-def test_scores_of_kinds_are_those_of_their_nodes_whatever_becomes_of_them() -> None:
+def test_scores_of_kinds_are_those_of_their_nodes_after_any_changes() -> None:
     groups = NodeGroups()
     for name, zone in (("n1", "a"), ("n2", "b")):
         groups.node_changed(None, node(name, zone=zone))
@@ -82,7 +82,7 @@ def test_kinds_of_nodes_that_have_gone_do_not_pile_up() -> None:
         assert len(groups.by((HOSTNAME,)).kinds) < 100
 
 
-def test_labels_of_a_class_are_those_its_volumes_ask_for() -> None:
+def test_labels_of_a_class_are_those_its_volumes_require() -> None:
     labels = VolumeLabels()
     zonal, local = volume("1", zone="a"), volume("2", node="n1")
     both = volume("3", node_affinity=node_selector({ZONE: "a"}, {"disk": "x"}), storage_class="slow")

@@ -109,7 +109,7 @@ def test_answers_are_written_in_gos_names_and_never_empty() -> None:
     assert priorities([HostPriority("n1", 7)]) == b'[{"Host":"n1","Score":7}]'
 
 
-def test_a_list_that_is_remembered_is_never_taken_for_another() -> None:
+def test_a_cached_list_is_never_returned_for_another() -> None:
     lists = NameLists()
     for names in (["n1"], ["n1"], ["n2"], [], ["n1"]):
         assert read(json.dumps({"Pod": pod(), "Nodes": None, "NodeNames": names}).encode(), lists).names == names

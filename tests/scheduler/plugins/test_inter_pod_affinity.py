@@ -126,9 +126,7 @@ def fits(pod: model.Pod, node: model.Node, nodes: dict[str, model.Node], there: 
 
 @settings(deadline=None, max_examples=80)
 @given(clusters.clusters(), clusters.pods("new"))
-def test_counting_by_domains_comes_to_the_same_as_asking_every_pod(
-    records: list[model.Node | model.Pod], pod: model.Pod
-) -> None:
+def test_counting_by_domains_equals_counting_every_pod(records: list[model.Node | model.Pod], pod: model.Pod) -> None:
     nodes = {record.name: record for record in records if isinstance(record, model.Node)}
     there = [record for record in records if isinstance(record, model.Pod)]
     plain = {name for name, node in nodes.items() if fits(pod, node, nodes, there)}

@@ -47,14 +47,14 @@ NOISE = [builders.pod(f"noise-{name}", node=name, labels={"noisy": ""}, priority
 NEW = builders.pod("new", priority=5)
 
 
-def test_its_message_tells_why_no_node_fits() -> None:
+def test_its_message_names_the_reason_no_node_fits() -> None:
     decision = decide(NEW, view(*NODES, *NOISE), WITH_QUIET)
     assert isinstance(decision, Unschedulable)
     assert diagnose(decision).text() == "0/2 nodes are available: 2 node(s) were noisy."
     assert diagnose(decision).refused_by == {"Quiet"}
 
 
-def test_without_a_message_its_name_and_reason_tell() -> None:
+def test_without_a_message_its_name_and_reason_are_reported() -> None:
     class Unspoken(Quiet):
         name = "Unspoken"
         messages: ClassVar[Mapping[Reason, str]] = {}

@@ -81,7 +81,7 @@ def test_a_rule(plugin: Filter, node: model.Node, pod: model.Pod, reason: Reason
 SSD = NodeSelector((NodeSelectorTerm((Requirement("disk", "In", ("ssd",)),)),))
 
 
-def test_what_the_profile_asks_of_nodes_holds_for_every_pod() -> None:
+def test_what_the_profile_requires_of_nodes_holds_for_every_pod() -> None:
     plugin = EnforcedNodeAffinity(Thresholds(added_affinity=AddedAffinity(required=SSD)))
     nodes = view(builders.node("n1", labels={"disk": "ssd"}), builders.node("n2", labels={"disk": "hdd"}))
     wants_other = builders.pod(node_selector={"disk": "hdd"})

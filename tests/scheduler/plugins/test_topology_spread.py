@@ -120,9 +120,7 @@ def fits(pod: model.Pod, node: model.Node, nodes: list[model.Node], there: list[
 
 @settings(deadline=None, max_examples=80)
 @given(clusters.clusters(), clusters.pods("new"))
-def test_counting_by_domains_comes_to_the_same_as_asking_every_pod(
-    records: list[model.Node | model.Pod], pod: model.Pod
-) -> None:
+def test_counting_by_domains_equals_counting_every_pod(records: list[model.Node | model.Pod], pod: model.Pod) -> None:
     nodes = [record for record in records if isinstance(record, model.Node)]
     there = [record for record in records if isinstance(record, model.Pod)]
     plain = {node.name for node in nodes if fits(pod, node, nodes, there)}

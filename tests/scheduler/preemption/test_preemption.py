@@ -77,7 +77,7 @@ def test_a_node_whose_budget_would_be_exceeded_is_not_chosen_however_cheap() -> 
     assert chosen(NEW, *records, budgets=[builders.budget(labels={"app": "web"})]) == ("n2", ["n2-0"])
 
 
-def test_who_never_preempts_waits_for_room() -> None:
+def test_a_pod_that_never_preempts_waits_for_room() -> None:
     modest = builders.pod("new", priority=10, requests={"cpu": "4"}, constraints=Constraints(preempts=False))
     assert preempt(modest, view(FIRST, *on("n1", (1, "4", 1)))) == NoPreemption(NEVER, waits=True)
 
@@ -130,7 +130,7 @@ def test_a_node_that_is_too_small_is_not_searched_for_victims() -> None:
     assert chosen(large, FIRST, *on("n1", (1, "4", 1))) == f"preemption: 0/1 nodes are available: 1 {NOT_HELPFUL}."
 
 
-def test_tells_of_every_node_why_it_is_no_candidate() -> None:
+def test_reports_for_every_node_why_it_is_no_candidate() -> None:
     labelled = builders.node("n3", labels={"disk": "ssd"}, allocatable={"cpu": "4"})
     picky = builders.pod("new", priority=10, requests={"cpu": "4"}, node_selector={"disk": "ssd"})
     assert chosen(picky, FIRST, SECOND, labelled, *on("n3", (10, "4", 1))) == (

@@ -89,7 +89,7 @@ def test_victims_on_a_node(pod: model.Pod, records: list[Record], expected: obje
     assert chosen(pod, NODE, *records) == expected
 
 
-def test_of_equal_priority_who_runs_longest_stays() -> None:
+def test_of_equal_priority_the_longest_running_pod_stays() -> None:
     pods = [on(name, 1, "4", started=NOW - timedelta(hours=hours)) for name, hours in (("old", 2), ("young", 1))]
     assert chosen(wanting("4"), NODE, *pods) == ("n1", ["young"])
     waiting = on("not-started", 1, "4")

@@ -57,7 +57,7 @@ async def test_a_binding_that_was_sent_is_waited_for_before_its_pod_is_evicted()
     assert desk.volumes.rolled_back == []
 
 
-async def test_nor_is_it_evicted_when_that_binding_failed() -> None:
+async def test_a_victim_is_not_evicted_when_that_binding_failed() -> None:
     desk = desk_with_volume()
     desk.volumes.ready.set()
     desk.binder.held = asyncio.Event()

@@ -5,7 +5,7 @@ from tests import builders
 A, B, C = (ClusterEvent(None, builders.node(name)) for name in "abc")
 
 
-def test_everyone_gets_what_arrived_since_he_was_begun() -> None:
+def test_each_attempt_gets_the_events_since_its_beginning() -> None:
     events = InFlightEvents()
     events.add(A)
     events.begin("first")
@@ -21,7 +21,7 @@ def test_everyone_gets_what_arrived_since_he_was_begun() -> None:
     assert len(events) == 0
 
 
-def test_who_ends_later_than_those_begun_after_him_misses_nothing() -> None:
+def test_an_attempt_that_outlasts_later_ones_misses_no_event() -> None:
     events = InFlightEvents()
     events.begin("first")
     events.add(A)

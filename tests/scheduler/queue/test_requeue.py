@@ -52,7 +52,7 @@ def woken_and_fitting(pod: Pod, world: World, happening: list[tuple[str, Record 
 
 @settings(deadline=None, max_examples=60)
 @given(st.sampled_from(WAITING), worlds, st.lists(steps, min_size=1, max_size=4))
-def test_whatever_lets_a_refused_pod_in_wakes_it(
+def test_every_change_that_helps_a_rejected_pod_wakes_it(
     pod: Pod, world: World, happening: list[tuple[str, Record | None]]
 ) -> None:
     woken, fits = woken_and_fitting(pod, world, happening)

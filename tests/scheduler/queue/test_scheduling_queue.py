@@ -59,7 +59,7 @@ def test_a_refused_pod_waits_for_what_may_help() -> None:
     assert (again.number, again.since) == (2, 0.0)
 
 
-def test_a_refused_pod_is_tried_again_after_five_minutes() -> None:
+def test_a_rejected_pod_is_retried_after_five_minutes() -> None:
     waiting = queue(builders.pod("web"))
     waiting.failed(popped(waiting), RESOURCES, 10.0)
     assert waiting.due_in(100.0) == 10.0 + LONGEST_WAIT - 100.0
@@ -73,7 +73,7 @@ def test_time_may_help_sooner() -> None:
     assert waiting.due_in(10.0) == 7.5
 
 
-def test_who_is_woken_at_once_still_backs_off_while_others_wait() -> None:
+def test_a_pod_woken_at_once_still_backs_off_while_others_wait() -> None:
     waiting = queue(builders.pod("web"))
     waiting.failed(popped(waiting), RESOURCES, 0.0)
     waiting.change(NEW_NODE, 0.1)
@@ -123,7 +123,7 @@ def test_a_change_before_a_pod_was_in_work_or_that_cannot_help_it_does_not_count
     assert where(waiting) == {"in_work": 1, "unschedulable": 1}
 
 
-def test_a_bound_pod_stays_away_whatever_late_news_say() -> None:
+def test_a_bound_pod_is_not_queued_again_by_late_events() -> None:
     waiting = queue(builders.pod("web"))
     waiting.done(popped(waiting))
     waiting.upsert(builders.pod("web", resource_version=2, labels={"late": "yes"}), 1.0)
@@ -171,7 +171,7 @@ def test_a_change_of_status_wakes_no_pod_and_one_of_the_spec_does() -> None:
     assert popped(waiting, 5.0).pod.tolerations
 
 
-def test_a_pod_that_changes_while_in_work_is_tried_again_if_refused() -> None:
+def test_a_pod_that_changes_while_in_progress_is_retried_if_rejected() -> None:
     waiting = queue(builders.pod("web"))
     attempt = popped(waiting)
     waiting.upsert(builders.pod("web", resource_version=2, labels={"app": "web"}), 0.1)
@@ -190,7 +190,7 @@ def test_a_pod_deleted_while_in_work_is_dropped_when_its_attempt_ends() -> None:
     assert where(waiting) == {}
 
 
-def test_a_pod_that_was_missing_for_a_moment_goes_on_waiting() -> None:
+def test_a_pod_that_was_missing_for_a_moment_keeps_waiting() -> None:
     waiting = queue(builders.pod("web"))
     attempt = popped(waiting)
     waiting.remove("default/web")
@@ -221,7 +221,7 @@ def test_one_pod_can_be_taken_ahead_of_its_turn() -> None:
     assert names(waiting.pop(0.0, 5)) == ["first"]
 
 
-def test_when_the_rules_change_everyone_is_tried_again() -> None:
+def test_when_the_rules_change_every_pod_is_retried() -> None:
     waiting = queue(builders.pod("a"), builders.pod("b"))
     refused, working = waiting.pop(0.0, 2)
     waiting.failed(refused, TAINTS, 0.0)

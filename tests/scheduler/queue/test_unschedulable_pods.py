@@ -96,7 +96,7 @@ changes = slots.flatmap(lambda variants: st.tuples(*[st.sampled_from([*variants,
 
 @settings(deadline=None, max_examples=200)
 @given(st.lists(stories, min_size=1, max_size=6), changes, st.frozensets(st.just("disk.csi.example")))
-def test_asking_about_many_at_once_is_as_asking_about_each(
+def test_evaluating_many_at_once_equals_evaluating_each(
     cases: list[tuple[Pod, Hints, Wanted | None]],
     happening: tuple[Record | None, Record | None],
     drivers: frozenset[str],

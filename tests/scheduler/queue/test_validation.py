@@ -13,7 +13,7 @@ def test_a_pod_that_cannot_be_meant_as_it_is() -> None:
     assert refused.reason is Reason.POD_INVALID
 
 
-def test_a_pod_that_asks_for_what_is_not_understood() -> None:
+def test_a_pod_with_unsupported_fields() -> None:
     refused = refuse_pod(builders.pod(constraints=Constraints(unsupported=("spec.resourceClaims",))))
     assert refused is not None
     assert (refused.reason, refused.offered) == (Reason.POD_UNSUPPORTED, "spec.resourceClaims, not supported")

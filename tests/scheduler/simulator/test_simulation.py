@@ -113,7 +113,7 @@ def test_the_summary_adds_up() -> None:
 
 
 @pytest.mark.parametrize("pods", [1, 3, 30])
-def test_a_few_pods_ask_for_no_more_than_a_node_has(pods: int) -> None:
+def test_a_few_pods_request_no_more_than_a_node_has(pods: int) -> None:
     cluster, made_up = cluster_of(workload(Workload(pods=pods, volumes_per_node=0), seed=1))
     assert run(cluster, made_up).failures == {}
 
@@ -154,7 +154,7 @@ STORED: list[Record] = [
 ]
 
 
-def test_pods_on_a_volume_that_fails_begin_again_with_another() -> None:
+def test_pods_on_a_volume_that_fails_start_over_with_another() -> None:
     cluster, pods = cluster_of([*STORED, made.pod("db", claims=["data", "logs"]), made.pod("web")])
     run(cluster, pods)
     before = cluster.state.view.storage.snapshot.claims
@@ -167,7 +167,7 @@ def test_pods_on_a_volume_that_fails_begin_again_with_another() -> None:
     assert after["default/logs"].volume_name == before["default/logs"].volume_name == "pv-2"
 
 
-def test_a_driver_that_fails_gives_out_nothing_and_makes_nothing() -> None:
+def test_a_driver_that_fails_offers_no_volume_and_provisions_none() -> None:
     dynamic = made.storage_class("made", provisioner="disk.csi.example")
     more = made.pod("more", claims=["new"])
     records = [*STORED, dynamic, made.claim("new", storage_class="made"), made.pod("db", claims=["data"]), more]

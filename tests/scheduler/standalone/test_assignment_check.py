@@ -37,7 +37,7 @@ async def test_a_watch_that_is_half_open_does_not_make_a_node_look_empty() -> No
 
 
 @pytest.mark.parametrize("end", ["gone", "recreated", "ended"])
-async def test_a_pod_that_is_gone_leaves_its_node_and_is_not_tried_again(end: str) -> None:
+async def test_a_pod_that_is_gone_leaves_its_node_and_is_not_retried(end: str) -> None:
     desk = unshown()
     async with desk.running():
         document = desk.server.pods.pop("default/first")

@@ -7,7 +7,7 @@ from scheduler.standalone.attempt_report import AttemptReport
 from tests.scheduler.scheduler_in_memory import Events, Metrics, Status, pod
 
 
-def test_an_error_is_logged_once_because_without_rights_nothing_else_tells_of_it(
+def test_an_error_is_logged_once_because_without_rights_there_is_no_event(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     report = AttemptReport(Events(), Status(), Metrics())

@@ -135,7 +135,7 @@ def test_there_is_nothing_to_stay_with_at_the_start(mounted: Path) -> None:
         watching(mounted, RecordedReloads())
 
 
-async def test_the_file_is_looked_at_again_and_again(mounted: Path) -> None:
+async def test_the_file_is_checked_periodically(mounted: Path) -> None:
     clock = FakeClock()
     watched = watching(mounted, RecordedReloads())
     following = asyncio.create_task(watched.follow(clock))

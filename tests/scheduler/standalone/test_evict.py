@@ -86,7 +86,7 @@ def evict(evictor: Evictor, *victims: model.Pod, budgets: Budgets | None = None)
     return asyncio.run(evictor.evict(Preemption("n1", victims), NEW, budgets or Budgets()))
 
 
-def test_evicts_all_and_tells_them_why() -> None:
+def test_evicts_all_and_reports_the_reason_to_each() -> None:
     server, sink = Server(), RecordedEvents()
     evictor = Evictor(KubeApi(server), sink, FakeClock())
     assert evict(evictor, victim("a"), victim("b")) == ""
@@ -130,7 +130,7 @@ def test_two_preemptors_of_one_victim_at_once_make_one_event() -> None:
     assert [draft.note for draft in sink.drafts] == ["Preempted by pod uid-default-new on node n1"]
 
 
-def test_who_is_gone_already_is_no_obstacle() -> None:
+def test_a_victim_that_is_gone_already_is_no_error() -> None:
     server, sink = Server({"a": refused(NotFound, 404)}), RecordedEvents()
     evictor = Evictor(KubeApi(server), sink, FakeClock())
     assert evict(evictor, victim("a"), victim("b")) == ""
@@ -149,7 +149,9 @@ def test_who_is_gone_already_is_no_obstacle() -> None:
         pytest.param({"kind": "Status", "status": 7}, id="an-odd-answer"),
     ],
 )
-def test_the_first_refusal_ends_it_before_those_who_are_free_to_go(refusal: Exception | dict[str, Any]) -> None:
+def test_the_first_rejection_ends_it_before_unprotected_victims_are_evicted(
+    refusal: Exception | dict[str, Any],
+) -> None:
     server, sink = Server({"guarded": refusal}), RecordedEvents()
     budgets = Budgets([builders.budget(labels={"app": "web"}, allowed=1)])
     evictor = Evictor(KubeApi(server), sink, FakeClock())

@@ -34,7 +34,7 @@ async def test_a_pod_goes_to_the_requested_node(chosen: str, zone: str) -> None:
         assert desk.binder.nodes == {"web": chosen}
 
 
-async def test_a_node_where_the_pod_does_not_fit_is_refused_and_the_loop_goes_on() -> None:
+async def test_a_node_where_the_pod_does_not_fit_is_rejected_and_the_loop_continues() -> None:
     async with driven() as (desk, binding):
         desk.add(pod("web", "4"))
         result = await binding.bind(WEB, "", "n1")
@@ -48,7 +48,7 @@ async def test_a_node_where_the_pod_does_not_fit_is_refused_and_the_loop_goes_on
         assert desk.binder.nodes == {"web": "n2"}
 
 
-async def test_after_a_refusal_the_loop_tries_again_although_it_slept() -> None:
+async def test_after_a_rejection_the_sleeping_loop_retries() -> None:
     async with driven() as (desk, binding):
         desk.add(pod("web", "9"))
         await settle()
@@ -155,9 +155,7 @@ async def test_a_pod_that_is_in_work_is_waited_for() -> None:
         pytest.param(Rejection(Reason.POD_ENDED, WEB, "", ""), Refusal.POD_NOT_FOUND, id="gone meanwhile"),
     ],
 )
-async def test_a_binding_that_fails_is_answered_and_tried_again(
-    answer: Rejection | Exception, expected: Refusal
-) -> None:
+async def test_a_binding_that_fails_is_answered_and_retried(answer: Rejection | Exception, expected: Refusal) -> None:
     async with driven() as (desk, binding):
         desk.binder.answers.append(answer)
         desk.add(pod("web"))
@@ -186,7 +184,7 @@ async def test_a_claim_whose_volume_is_provisioned_is_reported() -> None:
         assert await call == Bound("n1", "a", {"data": "pv-made"}, ("data",))
 
 
-async def test_a_caller_who_goes_away_stops_nothing() -> None:
+async def test_a_cancelled_call_stops_nothing() -> None:
     async with driven() as (desk, binding):
         desk.add(with_claim(desk))
         call = asyncio.ensure_future(binding.bind(WEB, "", ""))

@@ -11,7 +11,7 @@ from tests.scheduler.manual_bindings import LARGE, LOST, WEB, driven, refusal, w
 from tests.scheduler.scheduler_in_memory import pod
 
 
-async def test_what_is_reserved_is_taken_back_before_the_pod_is_bound() -> None:
+async def test_what_is_reserved_is_released_before_the_pod_is_bound() -> None:
     async with driven() as (desk, binding):
         desk.add(with_claim(desk))
         await settle()
@@ -26,7 +26,7 @@ async def test_what_is_reserved_is_taken_back_before_the_pod_is_bound() -> None:
         assert desk.binder.nodes == {"web": "n2"}
 
 
-async def test_a_tool_that_waits_hears_that_another_took_it_back() -> None:
+async def test_a_waiting_tool_is_notified_that_another_one_unbound_the_pod() -> None:
     async with driven() as (desk, binding):
         desk.add(with_claim(desk))
         call = asyncio.ensure_future(binding.bind(WEB, "", ""))
@@ -55,7 +55,7 @@ async def test_a_binding_that_was_sent_is_waited_for(answers: list[Rejection], e
         assert result == Released("n2") if expected is None else refusal(result) is expected
 
 
-async def test_a_pod_for_which_nothing_is_reserved_has_nothing_to_take_back() -> None:
+async def test_a_pod_for_which_nothing_is_reserved_has_nothing_to_release() -> None:
     async with driven() as (desk, binding):
         desk.add(pod("web", "9"))
         await settle()

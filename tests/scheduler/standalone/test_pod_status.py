@@ -103,7 +103,7 @@ def test_the_generation_that_was_judged_is_named() -> None:
     assert change == {"conditions": [condition(NO_ROOM, observedGeneration=3)]}
 
 
-async def test_the_same_is_said_once() -> None:
+async def test_an_equal_status_is_written_once() -> None:
     async with working() as desk:
         assert desk.status.queue(desk.pod, NO_ROOM)
         await settle()
@@ -132,7 +132,7 @@ async def test_only_the_newest_is_written() -> None:
     assert [status["conditions"][0]["message"] for status in desk.written] == ["reason 4"]
 
 
-async def test_nothing_is_said_of_a_pod_that_has_a_node() -> None:
+async def test_nothing_is_written_to_a_pod_that_has_a_node() -> None:
     async with working() as desk:
         pod = desk.pod
         desk.server.change("pods", "default/web", lambda document: document["spec"].update(nodeName="node-1"))
@@ -141,7 +141,7 @@ async def test_nothing_is_said_of_a_pod_that_has_a_node() -> None:
         assert desk.written == []
 
 
-async def test_nothing_is_said_of_a_pod_of_the_same_name() -> None:
+async def test_nothing_is_written_to_another_pod_of_that_name() -> None:
     async with working() as desk:
         desk.status.queue(Pod("default", "web", "uid-of-another", 1), NO_ROOM)
         await settle()
@@ -165,7 +165,7 @@ async def test_a_conflict_is_read_again() -> None:
         assert len(desk.written) == 1
 
 
-async def test_what_could_not_be_written_is_news_again(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_status_that_could_not_be_written_is_queued_again(caplog: pytest.LogCaptureFixture) -> None:
     async with working() as desk:
         desk.refuse(LOST, TRIES)
         desk.status.queue(desk.pod, NO_ROOM)
@@ -177,7 +177,7 @@ async def test_what_could_not_be_written_is_news_again(caplog: pytest.LogCapture
         assert len(desk.written) == 1
 
 
-async def test_a_refusal_holds_up_no_other_pod() -> None:
+async def test_a_rejection_delays_no_other_pod() -> None:
     async with working() as desk:
         desk.server.put(pod_object("other", []))
         desk.refuse(failure(403, "Forbidden"))
@@ -200,7 +200,7 @@ async def test_a_lost_lease_ends_it() -> None:
     assert raised.group_contains(LeadershipLost)
 
 
-async def test_that_no_node_is_cleared_any_more_is_written_beside_what_was_said() -> None:
+async def test_a_cleared_nomination_is_written_beside_the_condition() -> None:
     async with working() as desk:
         desk.status.queue(desk.pod, SchedulingStatus(NO_ROOM.reason, NO_ROOM.message, "node-1"))
         await settle()
@@ -213,7 +213,7 @@ async def test_that_no_node_is_cleared_any_more_is_written_beside_what_was_said(
         assert len(desk.written) == 2
 
 
-async def test_what_was_said_last_is_written_last() -> None:
+async def test_the_latest_status_is_written_last() -> None:
     async with working() as desk:
         desk.refuse(LOST)
         desk.status.nominate(desk.pod, "node-1")

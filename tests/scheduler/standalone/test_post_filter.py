@@ -176,7 +176,7 @@ def test_follows_what_the_pods_status_says() -> None:
     world.room.pod_changed(None, None)
 
 
-def test_news_that_are_older_than_the_decision_do_not_undo_it() -> None:
+def test_events_older_than_the_decision_do_not_undo_it() -> None:
     world, new = World(*NODES[:1], *OLD[:1]), pod("new", 10)
     world.preempt(new)
     world.room.pod_changed(new, replace(new, resource_version=2))
@@ -204,7 +204,7 @@ def test_only_budgets_forbid_it() -> None:
     assert cleared(world.preempt(new)) == ("n1", ["old-1"])
 
 
-def test_who_has_to_be_near_another_pod_does_not_go_where_that_one_is_only_expected() -> None:
+def test_a_pod_with_affinity_does_not_go_where_the_other_is_only_nominated() -> None:
     near = Constraints(affinity=(PodTerm(builders.HOSTNAME, LabelSelector((("app", "web"),))),))
     world, follower = World(*NODES), pod("follower", 0, "1", constraints=near)
     world.room.pod_changed(None, pod("leader", 5, "1", labels={"app": "web"}, nominated_node="n1"))

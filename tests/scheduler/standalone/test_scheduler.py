@@ -124,7 +124,7 @@ async def test_a_decision_is_taken_for_granted_before_it_is_visible() -> None:
         assert desk.status.last["default/two"].message.startswith("0/1 nodes are available: 1 Insufficient cpu.")
 
 
-async def test_who_fits_nowhere_waits_for_what_may_help() -> None:
+async def test_a_pod_that_fits_nowhere_waits_for_what_may_help() -> None:
     desk = Desk(NODE)
     desk.add(pod("large", "20"))
     async with desk.running():
@@ -150,7 +150,7 @@ async def test_each_refusal_is_an_event_and_the_same_is_written_once_as_the_cond
     assert {draft.controller for draft in desk.events.drafts} == {NAME}
 
 
-async def test_a_placement_that_is_refused_is_taken_back_and_tried_again() -> None:
+async def test_a_placement_that_is_rejected_is_rolled_back_and_retried() -> None:
     desk = Desk(NODE)
     desk.binder.answers = [REFUSED]
     async with desk.running():
@@ -164,7 +164,7 @@ async def test_a_placement_that_is_refused_is_taken_back_and_tried_again() -> No
     assert desk.binder.nodes == {"web": "n1"}
 
 
-async def test_what_is_taken_back_wakes_who_was_refused_because_of_it() -> None:
+async def test_a_rolled_back_placement_wakes_pods_rejected_because_of_it() -> None:
     desk = Desk(NODE)
     desk.binder.held = asyncio.Event()
     desk.binder.answers = [REFUSED]
@@ -223,7 +223,7 @@ class Moody:
         return cluster
 
 
-async def test_one_pod_that_cannot_be_handled_holds_up_no_other() -> None:
+async def test_one_pod_that_cannot_be_handled_delays_no_other() -> None:
     desk = Desk(NODE, reserves=(Moody(),))
     desk.add(pod("bad", priority=1), pod("good"))
     async with desk.running():
@@ -266,7 +266,7 @@ async def test_only_so_many_are_assigned_at_once() -> None:
     assert len(desk.binder.nodes) == AT_ONCE + 50
 
 
-async def test_pods_that_wait_for_volumes_hold_up_no_others() -> None:
+async def test_pods_that_wait_for_volumes_delay_no_others() -> None:
     desk = Desk(builders.node("n1", allocatable={"pods": "500"}), builders.node("n2", allocatable={"pods": "500"}))
     desk.store.classes.replace([builders.storage_class(provisioner="disk.csi.example")], "1")
     many = AT_ONCE + 10

@@ -71,7 +71,7 @@ def on_node(**changed: Any) -> model.Pod:
     return builders.pod(**({"node": "n0", "requests": {"cpu": "1"}} | changed))
 
 
-def test_news_of_a_pod_are_shown_and_leave_what_the_node_has_left_as_it_is() -> None:
+def test_a_changed_pod_is_shown_and_leaves_the_free_resources_of_its_node() -> None:
     others = [builders.pod(name, node="n0") for name in ("a", "z")]
     before, after = on_node(), on_node(resource_version=2, phase="Running")
     cluster = view(builders.node("n0"), others[0], before, others[1])

@@ -151,7 +151,7 @@ def test_the_quick_answer_refuses_what_kube_scheduler_refuses(
     assert (upstream.volumes, upstream.provision) == (expected.volumes, expected.provision)
 
 
-def test_kube_schedulers_choice_is_not_worked_out_where_there_are_too_few_volumes() -> None:
+def test_kube_schedulers_choice_is_not_computed_where_there_are_too_few_volumes() -> None:
     """A pod with dozens of claims would have each looked at on each node of the cluster once more."""
     claims = [builders.claim(f"c{place}") for place in range(64)]
     cluster = view(NODE, CLASS, *claims, builders.volume())

@@ -117,7 +117,7 @@ def test_a_node_without_room_serves_no_pod(spec: dict[str, Any]) -> None:
     assert servable_on(story.end().pods["soak/p1"], story.end()) is None
 
 
-def test_who_keeps_apart_is_not_served_beside_one_of_its_group() -> None:
+def test_a_pod_with_anti_affinity_is_not_served_beside_one_of_its_group() -> None:
     story = scene()
     story.write(Party.OTHER, "PersistentVolume", "v1", volume())
     apart = pod("p1")

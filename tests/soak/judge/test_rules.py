@@ -242,7 +242,9 @@ def test_a_reservation_that_moves_violates_nothing() -> None:
         pytest.param("off", True, False, True, id="mode off"),
     ],
 )
-def test_who_may_be_committed(mode: str, gated: bool, unschedulable: bool, violated: bool) -> None:
+def test_only_gated_or_unschedulable_pods_may_be_committed(
+    mode: str, gated: bool, unschedulable: bool, violated: bool
+) -> None:
     story = stage(mode, gated=gated)
     if unschedulable:
         story.write(SCHEDULER, "Pod", "soak/p1", pod(unschedulable=True))

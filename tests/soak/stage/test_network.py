@@ -97,7 +97,7 @@ async def test_a_cut_breaks_what_is_open_and_nothing_else(network: Network, clie
     assert await answered(await clients.connect()) == b"hello\n"
 
 
-async def test_what_was_said_into_silence_is_never_delivered(network: Network, clients: Clients) -> None:
+async def test_what_is_sent_during_silence_is_never_delivered(network: Network, clients: Clients) -> None:
     connection = await clients.connect()
     assert await answered(connection) == b"hello\n"
     network.fall_silent()

@@ -39,7 +39,7 @@ def test_every_setting_has_one_flag() -> None:
     assert sorted((flag.group, flag.field) for flag in known) == sorted(expected)
 
 
-def test_the_time_for_binding_is_that_of_kube_scheduler_unless_said_otherwise() -> None:
+def test_the_bind_timeout_is_that_of_kube_scheduler_unless_set() -> None:
     assert settings("--name", "a").scheduling.bind_timeout == timedelta(seconds=600)
     assert settings("--name", "a", "--bind-timeout", "1m30s").scheduling.bind_timeout == timedelta(seconds=90)
 

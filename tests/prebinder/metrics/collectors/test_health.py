@@ -60,5 +60,5 @@ def scrape() -> list[str]:
         'pvc_prebinder_quarantine_held_back_volumes{storage_class="fast"} 7.0',
     ],
 )
-def test_the_worst_that_is_said_is_shown(line: str) -> None:
+def test_the_worst_report_is_shown(line: str) -> None:
     assert line in scrape()

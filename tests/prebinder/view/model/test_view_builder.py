@@ -180,7 +180,7 @@ def test_the_state_of_a_node(how: dict[str, Any], state: str) -> None:
     assert row == NodeRow("n", "a", state, attached=1, limit=3, driver=DRIVER, pods=1)
 
 
-def test_free_capacity_is_of_available_volumes_that_are_well_and_of_what_drivers_can_make() -> None:
+def test_free_capacity_is_of_healthy_available_volumes_and_of_what_drivers_can_provision() -> None:
     made = cluster()
     for name, size in (("x", "10Gi"), ("y", "30Gi")):
         made.volume(name, "a", "static", size)

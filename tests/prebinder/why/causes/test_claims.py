@@ -335,7 +335,7 @@ def test_the_nearest_class_is_named() -> None:
     assert item.message == 'StorageClass "fsat" does not exist. Did you mean "fast"?'
 
 
-def test_the_claim_of_another_namespace_is_not_named_to_who_may_not_read_it() -> None:
+def test_the_claim_of_another_namespace_is_named_only_with_the_right_to_read_it() -> None:
     held = volume(claim="theirs", phase="Released")
     held["spec"]["claimRef"]["namespace"] = "secret"
     item = why("pvc/data", requesting("pv-1"), held, IMMEDIATE)

@@ -320,7 +320,7 @@ def test_an_old_event_of_an_extender_does_not_outlive_the_pods_condition() -> No
     assert item.code is Reason.NO_NODE_FITS
 
 
-def test_the_condition_tells_of_an_extender_when_events_may_not_be_read() -> None:
+def test_the_condition_names_an_extender_when_events_may_not_be_read() -> None:
     words = REFUSED.format("ReservedForOther, for web/other until 12:34:00Z")
     conditions = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": words}]
     documents = [pod("db-0", "data", status={"conditions": conditions}), *BOUND, node("a1")]

@@ -66,7 +66,7 @@ async def test_a_dynamic_class(world: World) -> None:
     await nothing_of_ours(world, "data")
 
 
-async def test_a_gated_pod_of_a_dynamic_class_is_let_go(world: World) -> None:
+async def test_a_gated_pod_of_a_dynamic_class_is_released(world: World) -> None:
     made = await world.storage_class("prebind", "made", provisioner="provisioner.example.com")
     await world.pod("app", {"data": claim_spec(made)}, gated=True)
     await eventually(

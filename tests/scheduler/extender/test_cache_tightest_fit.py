@@ -78,7 +78,7 @@ def test_a_pod_with_dozens_of_claims_looks_no_longer_than_others_can_wait() -> N
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_claims_that_ask_for_the_same_have_the_points_of_each(seed: int) -> None:
+def test_claims_of_one_shape_have_the_points_of_each(seed: int) -> None:
     """A pod's score is the average over its claims, equal ones included."""
     random = Random(seed)
     records: list[Record] = [storage_class(), *NODES]

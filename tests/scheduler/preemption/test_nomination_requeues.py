@@ -214,7 +214,7 @@ STEPS = (
 @settings(max_examples=150, deadline=None)
 @given(steps=st.lists(st.tuples(st.sampled_from(STEPS), st.integers(0, 23)), max_size=60))
 @example(steps=STALE_NOMINATION)
-def test_in_whatever_order_the_watches_report_no_pod_is_left_asleep(steps: Sequence[tuple[str, int]]) -> None:
+def test_in_any_order_of_the_watches_no_pod_is_left_waiting(steps: Sequence[tuple[str, int]]) -> None:
     asyncio.run(_play(steps))
 
 

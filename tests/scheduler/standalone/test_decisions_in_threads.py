@@ -63,7 +63,7 @@ async def held(*names: str) -> AsyncIterator[tuple[Desk, Held]]:
         await aside.release()
 
 
-async def test_a_pod_with_claims_is_decided_aside_and_bound_afterwards() -> None:
+async def test_a_pod_with_claims_is_decided_in_a_thread_and_then_bound() -> None:
     async with held("web") as (desk, aside):
         assert (aside.began, desk.binder.order) == (1, [])
         await aside.release()
@@ -129,7 +129,7 @@ async def test_decisions_are_made_one_at_a_time() -> None:
         assert desk.binder.nodes == {"web": "n1", "db": "n1"}
 
 
-async def test_a_placement_for_a_tool_is_taken_back_if_the_term_has_ended_meanwhile() -> None:
+async def test_a_placement_for_a_tool_is_rolled_back_if_the_term_has_ended_meanwhile() -> None:
     async with held() as (desk, aside):
         binding = ManualBinding(desk.scheduler)
 

@@ -104,7 +104,7 @@ ENDS = [
 
 
 @pytest.mark.parametrize(("event", "reason"), ENDS)
-async def test_it_ends_at_once_and_everything_of_which_nothing_came_is_taken_back(
+async def test_it_ends_at_once_and_everything_without_effect_is_rolled_back(
     event: Callable[[Cluster], None], reason: Reason
 ) -> None:
     cluster = two_claims()
@@ -193,7 +193,7 @@ async def test_a_volume_that_was_ordered_stays_ordered(word: str) -> None:
     assert cluster.selected("more") == "node-a"
 
 
-async def test_what_another_pod_in_flight_needs_is_not_taken_back() -> None:
+async def test_what_another_pod_in_progress_needs_is_not_rolled_back() -> None:
     cluster = two_claims()
     instance = cluster.instance()
     tasks = {}
@@ -223,7 +223,7 @@ async def test_what_another_writer_wrote_is_not_rolled_back() -> None:
     assert cluster.volume("pv-1")["spec"]["claimRef"] == reference
 
 
-async def test_a_cancelled_attempt_is_taken_back_by_rolling_back() -> None:
+async def test_a_cancelled_attempt_is_rolled_back() -> None:
     cluster = Cluster()
     cluster.pair("data", "pv-1")
     instance = cluster.instance()

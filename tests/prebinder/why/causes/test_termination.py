@@ -99,7 +99,7 @@ def test_a_pod_within_its_grace_period_is_none() -> None:
     assert (item.code, item.problem, item.message) == (Reason.SCHEDULED, False, "The pod is Terminating.")
 
 
-def test_without_nodes_what_is_known_of_it_is_said_and_what_is_not() -> None:
+def test_without_nodes_what_is_known_of_it_is_reported_and_what_is_not() -> None:
     item = why("pod/db-0", ending(), *BOUND, without=[Source.NODES])
     assert_problem(item, Reason.POD_TERMINATING)
     assert "nodes may not be read" in item.message

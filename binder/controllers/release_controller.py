@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Final
 
 from binder.controllers.clean_up import CleanUp
-from binder.planning.pod_demand import unknown_mode
+from binder.planning.claim_standing import unknown_mode
 from binder.reporting.observe import ReservationMetrics
 from binder.reservation.contract import Annotations
 from binder.reservation.release import Cause, Look, Release, expiry_of_volume, release_of_claim, release_of_volume

@@ -9,7 +9,8 @@ from binder.matching.rejection import Reason
 from binder.model.decision import Finish, Mode, Refuse, Wait
 from binder.model.demand import MOST_CLAIMS, Demand
 from binder.model.view import PlanSettings
-from binder.planning.pod_demand import demand_of, unknown_mode
+from binder.planning.claim_standing import unknown_mode
+from binder.planning.pod_demand import demand_of
 from binder.reservation.contract import Annotations, ClaimReservation, Holder, VolumeReservation
 from kube.objects.model import BIND_COMPLETED, READ_WRITE_ONCE, SELECTED_NODE, Pod, PodClaim, Record
 from tests.binder.views import NOW, view

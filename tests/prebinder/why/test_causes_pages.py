@@ -35,6 +35,7 @@ ABOUT_NODES_AND_VOLUMES: Final = {
 NOT_OF_A_PENDING_CLAIM: Final = {Reason.NO_UNBOUND_CLAIM, Reason.POD_ENDED}
 """What the controller says of pods whose claims are bound, or that have ended: no claim waits for it."""
 REJECTING: Final = (
+    "planning/claim_standing",
     "planning/explain",
     "planning/pending",
     "planning/plan",

@@ -1,0 +1,256 @@
+"""Where a claim of a pod stands: it has its volume, it is to be planned for, or it is left alone; or its pod waits.
+
+The order of the checks is kube-scheduler's (volumebinding PreFilter): a pod whose claims are missing, lost or left to
+the PV controller is not delayed by us, and not served by us either.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Final
+
+from binder.assignment.volume_policy import refuse_use
+from binder.matching.controller_match import committed_volume
+from binder.matching.matching import binding_mode, class_of, controller_refusal, is_mine, requested_refusal
+from binder.matching.rejection import Reason, Rejection
+from binder.model.decision import Mode, Refuse, Wait
+from binder.model.ledger import Hold
+from binder.model.view import PlanSettings, View
+from binder.reservation.contract import Annotations
+from kube.objects.model import (
+    NO_PROVISIONER,
+    SELECTED_NODE,
+    WAIT_FOR_FIRST_CONSUMER,
+    Claim,
+    Pod,
+    StorageClass,
+    Volume,
+    value_of,
+)
+
+_ONE_WRITE: Final = timedelta(seconds=1)
+"""When to retry while something is being written for another pod, if its end is not seen before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """A claim that has its volume, or a reservation of it that holds until `until` (None: permanently).
+
+    `begun` is the claim if its bind has begun and mode complete applies to it.
+    """
+
+    volume: Volume
+    bound: bool = False
+    until: datetime | None = None
+    begun: Claim | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """A claim to plan for."""
+
+    claim: Claim
+    mode: Mode
+    optional: bool = False
+    pin: str = ""
+    node: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LeftAlone:
+    """A claim that is not handled, and why; the pod's other claims are still planned.
+
+    `node` is the one for which its volume is being provisioned, if kube-scheduler has selected one.
+    """
+
+    claim: Claim
+    reason: Reason
+    node: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Hinted:
+    """A claim for which a volume is reserved by annotations only: enough, unless the volume may now be committed."""
+
+    anchor: Anchor
+    claim: Open
+
+
+Standing = Anchor | Open | Hinted | LeftAlone
+
+
+def standing_of(view: View, pod: Pod, key: str, now: datetime, *, owned: bool) -> Standing | Wait | Refuse:
+    """Return where the pod's claim of that key stands, or why the whole pod waits or is rejected because of it.
+
+    `owned`: the claim belongs to an ephemeral volume of the pod.
+    """
+    claim = view.snapshot.claims.get(key)
+    if claim is None:
+        return Wait(pod, Reason.CLAIM_NOT_FOUND)
+    if owned and claim.owner != pod.uid:
+        # VolumeIsForPod in k8s.io/component-helpers storage/ephemeral/ephemeral.go
+        owner = f"owner {claim.owner}" if claim.owner else "no owner"
+        evidence = _about(claim, Reason.CLAIM_NOT_OWNED, "a claim created for this pod's ephemeral volume", owner)
+        return Refuse(pod, Reason.CLAIM_NOT_OWNED, (evidence,))
+    if claim.phase == "Lost":
+        return Refuse(
+            pod, Reason.CLAIM_LOST, (_about(claim, Reason.CLAIM_LOST, "a claim whose volume exists", "Lost"),)
+        )
+    if claim.deleting:
+        evidence = _about(claim, Reason.CLAIM_DELETING, "a claim not being deleted", "deletionTimestamp is set")
+        return Refuse(pod, Reason.CLAIM_DELETING, (evidence,))
+    if claim.volume_name:
+        return _named(view, pod, claim)
+    return _unbound(view, pod, claim, now)
+
+
+def mode_of(storage_class: StorageClass, settings: PlanSettings) -> Mode:
+    """Return the mode for claims of a class; an unknown value counts as none."""
+    word = value_of(storage_class.annotations, settings.annotations.mode)
+    return Mode(word) if word in set(Mode) else settings.default_mode
+
+
+def unknown_mode(storage_class: StorageClass, annotations: Annotations) -> str | None:
+    """Return the class's value that is not a mode; None if it has none, or a valid one."""
+    word = value_of(storage_class.annotations, annotations.mode)
+    return None if word in set(Mode) else word
+
+
+def _named(view: View, pod: Pod, claim: Claim) -> Standing | Wait | Refuse:
+    """A claim with spec.volumeName: bound, or requesting one volume, which only the PV controller can grant."""
+    volume = view.snapshot.volumes.get(claim.volume_name)
+    if volume is None:
+        return Wait(pod, Reason.REQUESTED_VOLUME_MISSING)
+    if claim.bind_completed:
+        return Anchor(volume, bound=True, begun=claim if _is_ours_to_finish(view, claim, volume) else None)
+    reason = requested_refusal(claim, volume)
+    if reason is None:
+        return Wait(pod, Reason.IMMEDIATE_CLAIM)
+    evidence = Rejection(reason, volume.name, f"a volume that matches claim {claim.key}, which names it", str(reason))
+    return Refuse(pod, Reason.REQUESTED_VOLUME_MISMATCH, (evidence,))
+
+
+def _unbound(view: View, pod: Pod, claim: Claim, now: datetime) -> Standing | Wait | Refuse:
+    classes = view.snapshot.classes
+    name = class_of(claim)
+    if name and name not in classes:
+        return Wait(pod, Reason.CLASS_NOT_FOUND)
+    binding = binding_mode(claim, classes)
+    if binding is None:
+        return Wait(pod, Reason.BINDING_MODE_MISSING)
+    if binding != WAIT_FOR_FIRST_CONSUMER:
+        return Wait(pod, Reason.IMMEDIATE_CLAIM)
+    return (
+        _being_written(view, pod, claim, now) or _committed(view, pod, claim) or _free(view, claim, classes[name], now)
+    )
+
+
+def _committed(view: View, pod: Pod, claim: Claim) -> Anchor | Refuse | None:
+    """Return the volume that is committed to the claim; if there are several, the one that the PV controller binds.
+
+    One that it will not bind to the claim, such as one that is too small, does not count.
+    """
+    names = sorted(view.snapshot.volumes_by_claim.get(claim.key, ()))
+    volumes = [volume for volume in (view.snapshot.volumes[name] for name in names) if is_mine(claim, volume)]
+    if not volumes:
+        return None
+    chosen = committed_volume(claim, view.snapshot.classes, volumes)
+    if chosen is not None:
+        begun = len(volumes) == 1 and _is_ours_to_finish(view, claim, chosen)
+        return Anchor(chosen, begun=claim if begun else None)
+    reasons = ((volume.name, controller_refusal(claim, volume, delayed=True)) for volume in volumes)
+    wanted = f"a volume that matches claim {claim.key}, which it names"
+    evidence = tuple(Rejection(reason, name, wanted, str(reason)) for name, reason in reasons if reason is not None)
+    return Refuse(pod, Reason.REQUESTED_VOLUME_MISMATCH, evidence)
+
+
+def _is_ours_to_finish(view: View, claim: Claim, volume: Volume) -> bool:
+    """Whether mode complete applies to a bind that has begun. A claim that is being provisioned is left alone."""
+    storage_class = view.snapshot.classes.get(class_of(claim))
+    if storage_class is None or storage_class.binding_mode != WAIT_FOR_FIRST_CONSUMER or claim.phase != "Pending":
+        return False
+    if storage_class.provisioner != NO_PROVISIONER and value_of(claim.annotations, SELECTED_NODE):
+        return False
+    return is_mine(claim, volume) and mode_of(storage_class, view.settings) is Mode.COMPLETE
+
+
+def _being_written(view: View, pod: Pod, claim: Claim, now: datetime) -> Anchor | Wait | None:
+    """Return the volume that we reserved for the claim a moment ago for this pod, whatever the watch shows of it.
+
+    What was reserved for another pod and is still being written may fail: until that is known, no gate is removed and
+    no other claim is bound because of it.
+    """
+    for hold, held in _holds(view, claim):
+        if not hold.seen:
+            return Anchor(held) if hold.pod_key == pod.key else Wait(pod, Reason.PROGRESSING, until=now + _ONE_WRITE)
+    return None
+
+
+def _free(view: View, claim: Claim, storage_class: StorageClass, now: datetime) -> Standing:
+    """A claim to which no volume is committed, perhaps with a hint. If volumes may be committed, a hint is not binding:
+    no pin.
+    """
+    opened = _open(view, claim, storage_class, now)
+    hint = next((Anchor(held) for _, held in _holds(view, claim) if _keeps_word(view, claim, held, now)), None)
+    hint = hint or _reserved(view, claim, now)
+    if hint is None:
+        return opened
+    return Hinted(hint, replace(opened, pin="")) if isinstance(opened, Open) else hint
+
+
+def _holds(view: View, claim: Claim) -> Iterator[tuple[Hold, Volume]]:
+    for hold in sorted(view.ledger.of_claim(claim.key), key=lambda hold: hold.volume):
+        held = view.snapshot.volumes.get(hold.volume) if hold.claim_uid == claim.uid else None
+        if held is not None:
+            yield hold, held
+
+
+def _reserved(view: View, claim: Claim, now: datetime) -> Anchor | None:
+    """Return the volume reserved for the claim, if both sides agree and the volume may still be used."""
+    reservation = view.settings.annotations.reservation_of_claim(claim)
+    volume = view.snapshot.volumes.get(reservation.volume) if reservation else None
+    if (
+        reservation is None
+        or volume is None
+        or not reservation.in_force(now)
+        or not _keeps_word(view, claim, volume, now)
+    ):
+        return None
+    return Anchor(volume, until=reservation.expires_at)
+
+
+def _keeps_word(view: View, claim: Claim, volume: Volume, now: datetime) -> bool:
+    kept = view.settings.annotations.reservation_of(volume)
+    return (
+        kept is not None
+        and kept.holds(now, claim)
+        and volume.claim is None
+        and volume.phase == "Available"
+        and refuse_use(view, volume, now, claim) is None
+    )
+
+
+def _open(view: View, claim: Claim, storage_class: StorageClass, now: datetime) -> Open | LeftAlone:
+    mode = mode_of(storage_class, view.settings)
+    if mode is Mode.OFF:
+        return LeftAlone(claim, Reason.MODE_OFF, value_of(claim.annotations, SELECTED_NODE))
+    selected = value_of(claim.annotations, SELECTED_NODE)
+    dynamic = storage_class.provisioner != NO_PROVISIONER
+    if dynamic and selected:
+        return LeftAlone(claim, Reason.DYNAMIC_CLASS, selected)
+    return Open(claim, mode, optional=dynamic, pin=_half_reserved(view, claim, now), node=selected or None)
+
+
+def _half_reserved(view: View, claim: Claim, now: datetime) -> str:
+    """Return the volume that is reserved for the claim while the claim has no annotations, as after a crash in
+    between.
+    """
+    snapshot = view.snapshot
+    for name in sorted(snapshot.volumes_reserved_for.get(claim.key, ())):
+        if name in snapshot.volumes and _keeps_word(view, claim, snapshot.volumes[name], now):
+            return name
+    return ""
+
+
+def _about(claim: Claim, reason: Reason, wanted: str, offered: str) -> Rejection:
+    return Rejection(reason, claim.key, wanted, offered)

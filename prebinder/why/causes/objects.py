@@ -92,6 +92,11 @@ def place_of(volume: Volume) -> str:
     return "any topology" if volume.node_affinity is None else affinity_text(volume.node_affinity)
 
 
+def place_object(volume: Volume) -> str:
+    """Return the field that says where a volume is: its node affinity, or the labels that VolumeZone reads."""
+    return volume_object(volume, "spec.nodeAffinity" if volume.node_affinity is not None else "metadata.labels")
+
+
 def own_volume(facts: Facts, claim: Claim) -> Volume | None:
     """Return the volume that a claimRef ties to the claim and that is bound to it, whatever else fits.
 

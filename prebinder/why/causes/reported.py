@@ -6,13 +6,15 @@ recognised by a part that its component cannot omit, such as a gRPC code.
 
 import re
 from collections.abc import Iterator, Mapping
+from datetime import timedelta
 from typing import Final
 
+from binder.matching.matching import binding_mode
 from binder.matching.rejection import Reason
-from kube.objects.model import Claim, Pod
+from kube.objects.model import SELECTED_NODE, WAIT_FOR_FIRST_CONSUMER, Claim, Pod, value_of
 from prebinder.config.duration import age_text
 from prebinder.why.causes.finding import Finding, Step
-from prebinder.why.causes.objects import claim_link, pod_link
+from prebinder.why.causes.objects import claim_link, pod_link, with_default_class
 from prebinder.why.facts.details import EventRecord
 from prebinder.why.facts.facts import Facts, Source
 from prebinder.why.report.report import Evidence, Link
@@ -58,12 +60,18 @@ _OF_PROVISIONERS: Final = (
 )
 """Texts of external-provisioner (controller.go there), the specific ones before `rpc error`, with which most begin."""
 
+_TRIED_AGAIN: Final = timedelta(minutes=10)
+"""The scheduler tries a pod again after five minutes at the latest."""
+
 _SECRET: Final = re.compile(r"error getting secret (?P<name>\S+) in namespace (?P<namespace>\S+): ")
 _MAY_STILL_RUN: Final = re.compile(r"code = (?:Canceled|DeadlineExceeded|Unavailable|Aborted)")
 
 _ADVICE: Final[Mapping[Reason, str]] = {
     Reason.REQUEST_NOT_SUPPORTED: "the driver will never accept this request: change the claim or the class",
     Reason.INSUFFICIENT_STORAGE: "add capacity to the backend, or request less",
+    Reason.TOPOLOGY_NOT_ALLOWED: "the chosen node is outside of the class's allowedTopologies: compare their labels",
+    Reason.DRIVER_NOT_ON_NODE: "let the driver's node plugin run on that node: it reports the node's topology",
+    Reason.DATA_SOURCE_NOT_READY: "make the source usable; a ReferenceGrant has to allow one of another namespace",
     Reason.BACKEND_ERROR: "an error of the driver or of its storage: see the driver's logs",
 }
 
@@ -96,6 +104,8 @@ def refused_by_provisioner(facts: Facts, claim: Claim) -> Finding | None:
     for event in facts.events_of("PersistentVolumeClaim", claim.key):
         if event.reason == "Provisioning" and event.type == "Normal":
             continue
+        if _is_of_an_earlier_choice(facts, claim, event):
+            continue
         code = next((code for pattern, code in _OF_PROVISIONERS if pattern.search(event.note)), None)
         if code is None and event.reason == "ProvisioningFailed" and event.reporter != PV_CONTROLLER:
             code = Reason.BACKEND_ERROR  # Its secret or its parameters, for example.
@@ -110,6 +120,21 @@ def refused_by_provisioner(facts: Facts, claim: Claim) -> Finding | None:
             (Step(f"kubectl -n {claim.namespace} describe pvc {claim.name}", _advice(code, event.note)),),
         )
     return None
+
+
+def _is_of_an_earlier_choice(facts: Facts, claim: Claim, event: EventRecord) -> bool:
+    """Whether the provisioner failed for a node that the scheduler had chosen, and no node was chosen for long since.
+
+    After such a failure it removes the annotation, and the scheduler tries again at once (rescheduleProvisioning in
+    controller.go of sig-storage-lib-external-provisioner): if it does not, something else is in its way now.
+    """
+    end = facts.events_end or facts.now
+    if value_of(claim.annotations, SELECTED_NODE) is not None or event.last is None or end - event.last < _TRIED_AGAIN:
+        return False
+    if not facts.has(Source.CLASSES):
+        return False
+    mode = binding_mode(with_default_class(facts, claim), facts.snapshot.classes)
+    return mode == WAIT_FOR_FIRST_CONSUMER
 
 
 def _advice(code: Reason, note: str) -> str:

@@ -24,7 +24,11 @@ _REFUSED: Final = re.compile(
 in volume/ephemeral) that contain the API server's answer.
 """
 
-_QUOTA: Final = re.compile(r"(?:exceeded|failed) quota: (?P<quota>[^,:\s]+)(?:, (?P<numbers>requested: [^\n]*))?")
+_QUOTA: Final = re.compile(
+    r"(?:exceeded|failed) quota: (?P<quota>[^,:\s]+)(?:[:,] (?P<numbers>(?:requested|must specify)[^\n]*))?"
+)
+_REQUESTED: Final = re.compile(r"([^\s,=]+)=")
+_ENDING_NAMESPACE: Final = re.compile(r"because it is being terminated")
 _LIMIT: Final = re.compile(
     r"(?P<limit>m(?:in|ax)imum storage usage per PersistentVolumeClaim is \S+ but request is \S+)"
 )
@@ -45,6 +49,7 @@ def creation_refused(facts: Facts, namespace: str, name: str) -> Finding | None:
             return (
                 _by_quota(facts, namespace, name, event)
                 or _by_limit(facts, namespace, name, event)
+                or _by_namespace(facts, namespace, name, event)
                 or _by_others(facts, namespace, name, event)
             )
     return None
@@ -78,7 +83,10 @@ def _by_quota(facts: Facts, namespace: str, name: str, event: EventRecord) -> Fi
         return None
     quota_name = match["quota"]
     quota = _quota_of(facts, namespace, quota_name) if facts.has(Source.QUOTAS) else None
-    full = named(_full(quota)) if quota is not None else match["numbers"] or "see the Event"
+    numbers = match["numbers"] or ""
+    is_missing = "must specify" in numbers
+    full = numbers if is_missing or quota is None else named(_full(quota, numbers))
+    full = full or numbers or "see the Event"
     return Finding(
         Reason.QUOTA_EXCEEDED,
         f'ResourceQuota "{quota_name}" forbids claim "{name}": {full}.',
@@ -114,6 +122,27 @@ def _by_limit(facts: Facts, namespace: str, name: str, event: EventRecord) -> Fi
     )
 
 
+def _by_namespace(facts: Facts, namespace: str, name: str, event: EventRecord) -> Finding | None:
+    """Nothing is created in a namespace that is being deleted (admission/plugin/namespace/lifecycle)."""
+    if not _ENDING_NAMESPACE.search(event.note):
+        return None
+    return Finding(
+        Reason.CLAIM_NOT_FOUND,
+        f'Claim "{name}" was not created: namespace {namespace} is being deleted.',
+        (
+            Link("PersistentVolumeClaim", f"{namespace}/{name}", "not created"),
+            Link("Namespace", namespace, "Terminating"),
+        ),
+        (quoted(facts, event),),
+        (
+            Step(
+                f"kubectl get namespace {namespace} -o yaml",
+                "its conditions name what is left in it; create the application again when it is gone, or elsewhere",
+            ),
+        ),
+    )
+
+
 def _by_others(facts: Facts, namespace: str, name: str, event: EventRecord) -> Finding:
     return Finding(
         Reason.CLAIM_NOT_FOUND,
@@ -128,11 +157,12 @@ def _quota_of(facts: Facts, namespace: str, name: str) -> QuotaRecord | None:
     return next((quota for quota in facts.quotas if (quota.namespace, quota.name) == (namespace, name)), None)
 
 
-def _full(quota: QuotaRecord) -> Iterator[str]:
-    """Yield the storage resources of which little is left, or all of a small quota."""
+def _full(quota: QuotaRecord, numbers: str) -> Iterator[str]:
+    """Yield the resources that the API server names as requested too much, or else all that limit claims."""
     used = dict(quota.used)
+    exceeded = set(_REQUESTED.findall(numbers.partition(", used:")[0])) & used.keys()
     for name, hard in quota.hard:
-        if "storage" in name or name == "persistentvolumeclaims":
+        if name in exceeded if exceeded else "storage" in name or name == "persistentvolumeclaims":
             yield f"{_amount(name, used.get(name, 0))} of {_amount(name, hard)} {name} used"
 
 

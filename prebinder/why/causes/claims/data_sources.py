@@ -1,6 +1,7 @@
 """Causes in the data source of a new volume: a snapshot, another claim, or a populator's object."""
 
 from shlex import quote
+from typing import Final
 
 from binder.matching.evidence import quantity_text
 from binder.matching.rejection import Reason
@@ -12,6 +13,8 @@ from prebinder.why.facts.facts import NOT_SERVED, Facts, Source
 from prebinder.why.report.report import Evidence, Link
 
 _SNAPSHOTS = "snapshot.storage.k8s.io"
+_ABSENT: Final = "it does not exist"
+_MORE_THAN: Final = "more than the"
 
 
 def data_source_not_ready(facts: Facts, claim: Claim) -> Finding | None:
@@ -27,15 +30,25 @@ def data_source_not_ready(facts: Facts, claim: Claim) -> Finding | None:
         return None
     if problem is None:
         return None
-    resource = "pvc" if source.kind == "PersistentVolumeClaim" else "volumesnapshot"
     namespace = source.namespace or claim.namespace
     return Finding(
         Reason.DATA_SOURCE_NOT_READY,
         f"The claim is to be filled from {source.kind} {source.name}, and {problem}.",
         (claim_link(claim), Link(source.kind, f"{namespace}/{source.name}", problem)),
         (Evidence(claim_object(claim, "spec.dataSourceRef"), f"{source.kind} {source.name}, ready", problem),),
-        (Step(f"kubectl -n {quote(namespace)} describe {resource} {quote(source.name)}"),),
+        (_step(claim, source, problem),),
     )
+
+
+def _step(claim: Claim, source: DataSource, problem: str) -> Step:
+    """Return what makes the source usable, or else how to have the claim without it: its source is immutable."""
+    resource = "pvc" if source.kind == "PersistentVolumeClaim" else "volumesnapshot"
+    namespace = quote(source.namespace or claim.namespace)
+    again = "delete this claim (it has no data yet) and create it"
+    if problem == _ABSENT:
+        return Step(f"kubectl -n {namespace} get {resource}", f"create {source.name}, or {again} with another source")
+    look = f"kubectl -n {namespace} describe {resource} {quote(source.name)}"
+    return Step(look, f"{again} with at least that size" if _MORE_THAN in problem else "")
 
 
 def populator_pending(facts: Facts, claim: Claim) -> Finding | None:
@@ -69,13 +82,11 @@ def _problem_of_snapshot(facts: Facts, claim: Claim, source: DataSource) -> str 
     facts.need(Source.SNAPSHOTS)
     snapshot = facts.snapshots.get(f"{source.namespace or claim.namespace}/{source.name}")
     if snapshot is None:
-        return "it does not exist"
+        return _ABSENT
     if not snapshot.ready:
         return f'it failed: "{snapshot.error}"' if snapshot.error else "it is not ready to use"
     if snapshot.restore_size > claim.request:
-        return (
-            f"it needs {quantity_text(snapshot.restore_size)}, more than the {quantity_text(claim.request)} requested"
-        )
+        return f"it needs {quantity_text(snapshot.restore_size)}, {_MORE_THAN} {quantity_text(claim.request)} requested"
     return None
 
 
@@ -84,11 +95,11 @@ def _problem_of_claim(facts: Facts, claim: Claim, source: DataSource) -> str | N
         return None
     original = facts.need(Source.CLAIMS).claims.get(f"{claim.namespace}/{source.name}")
     if original is None:
-        return "it does not exist"
+        return _ABSENT
     if original.phase != "Bound":
         return f"it is {original.phase}, not Bound"
     if original.deleting:
         return "it is being deleted"
     if original.request > claim.request:
-        return f"it has {quantity_text(original.request)}, more than the {quantity_text(claim.request)} requested"
+        return f"it has {quantity_text(original.request)}, {_MORE_THAN} {quantity_text(claim.request)} requested"
     return None

@@ -49,6 +49,10 @@ _MIGRATED: Final[Mapping[str, str]] = {
 }
 """In-tree provisioners, and the CSI driver that replaced them (k8s.io/csi-translation-lib)."""
 
+_IN_TREE: Final = "kubernetes.io/"
+_HOST_PATH: Final = "kubernetes.io/host-path"
+"""The last in-tree provisioner, for clusters of developers (--enable-hostpath-provisioner)."""
+
 
 def driver_of(storage_class: StorageClass) -> str:
     """Return the CSI driver that provisions volumes of the class."""
@@ -87,6 +91,9 @@ def provisioner_missing(facts: Facts, claim: Claim) -> Finding | None:
     snapshot = facts.need(Source.CSI_DRIVERS, Source.CSI_NODES)
     if driver in snapshot.csi_drivers or nodes_with(facts, driver):
         return None
+    there = named(sorted(snapshot.csi_drivers)) or "none"
+    if driver.startswith(_IN_TREE) and driver != _HOST_PATH:
+        return _removed(claim, storage_class, there)
     if "csi" not in driver:
         # The only traces of a provisioner without CSI are its Events and its Lease.
         facts.need(Source.EVENTS)
@@ -97,7 +104,6 @@ def provisioner_missing(facts: Facts, claim: Claim) -> Finding | None:
             return None
     if _has_worked(facts, claim, driver):
         return None
-    there = named(sorted(snapshot.csi_drivers)) or "none"
     absence = "no such CSI driver is installed" if "csi" in driver else "nothing shows that it runs: it wrote no Event"
     return Finding(
         Reason.PROVISIONER_MISSING,
@@ -108,6 +114,24 @@ def provisioner_missing(facts: Facts, claim: Claim) -> Finding | None:
             Evidence("csinodes", f"a node with {driver}", f"0 of {len(snapshot.csi_nodes)}"),
         ),
         (Step(f"kubectl get deploy,daemonset -A | grep -i {stem_of(driver)}", f"install or restart {driver}"),),
+    )
+
+
+def _removed(claim: Claim, storage_class: StorageClass, drivers: str) -> Finding:
+    """An in-tree provisioner without a CSI driver in its place (`no volume plugin matched`, pv_controller.go)."""
+    return Finding(
+        Reason.PROVISIONER_MISSING,
+        f"Class {storage_class.name} provisions volumes with {storage_class.provisioner}, which is not a part of "
+        "Kubernetes any more.",
+        (claim_link(claim), Link("StorageClass", storage_class.name, f"provisioner {storage_class.provisioner}")),
+        (Evidence("csidrivers", "a driver for such volumes", drivers),),
+        (
+            Step(
+                "kubectl get storageclass",
+                "a claim's class is immutable: delete this claim (it has no data yet) and create it with a class of a "
+                "CSI driver",
+            ),
+        ),
     )
 
 
@@ -129,6 +153,8 @@ def driver_on_no_node(facts: Facts, claim: Claim) -> Finding | None:
         return None
     if _has_been_called(facts, claim, driver):
         return None
+    if _has_no_node(facts):
+        return _without_nodes(claim, storage_class)
     where = f"node {selected}" if nodes else "any node"
     return Finding(
         Reason.DRIVER_NOT_ON_NODE,
@@ -140,6 +166,21 @@ def driver_on_no_node(facts: Facts, claim: Claim) -> Finding | None:
         ),
         (Evidence("csinodes", f"{driver} on {where}", named(nodes) or "on no node"),),
         (Step(f"kubectl get daemonset -A | grep -i {stem_of(driver)}", f"let the node plugin of {driver} run there"),),
+    )
+
+
+def _has_no_node(facts: Facts) -> bool:
+    return not facts.snapshot.csi_nodes and facts.has(Source.NODES) and not facts.snapshot.nodes
+
+
+def _without_nodes(claim: Claim, storage_class: StorageClass) -> Finding:
+    """Without a node neither the driver runs nor the pods that use its volumes."""
+    return Finding(
+        Reason.NO_NODE_FITS,
+        f"The cluster has no node, so {driver_of(storage_class)} runs nowhere and provisions nothing.",
+        (claim_link(claim), Link("StorageClass", storage_class.name, f"provisioner {driver_of(storage_class)}")),
+        (Evidence("nodes", "a node", "none"),),
+        (Step("kubectl get nodes", "add a node"),),
     )
 
 
@@ -170,6 +211,8 @@ def no_allowed_topology(facts: Facts, claim: Claim) -> Finding | None:
     allowed, nodes = storage_class.allowed_topologies, facts.need(Source.NODES).nodes
     if any(node_matches(allowed, dict(node.labels)) for node in nodes.values()):
         return None
+    if not nodes:
+        return _without_nodes(claim, storage_class)
     keys = label_keys(allowed)
     there = {f"{key}={value}" for node in nodes.values() for key, value in node.labels if key in keys}
     return Finding(

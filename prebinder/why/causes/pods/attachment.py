@@ -39,7 +39,18 @@ _HAS_IT: Final = "has the volume"
 
 _VOLUME: Final = re.compile(r'volume "([^"]+)"')
 _ONE_NODE: Final = frozenset({READ_WRITE_ONCE, READ_WRITE_ONCE_POD})
-_FAILED: Final[Mapping[str, Reason]] = {"FailedAttachVolume": Reason.ATTACH_FAILED, "FailedMount": Reason.MOUNT_FAILED}
+_FAILED: Final[Mapping[str, Reason]] = {
+    "FailedAttachVolume": Reason.ATTACH_FAILED,
+    "FailedMount": Reason.MOUNT_FAILED,
+    "FailedMapVolume": Reason.MOUNT_FAILED,
+}
+_NO_DRIVER: Final = re.compile(
+    r"driver name (?P<kubelet>[^\s:"]+) not found in the list of registered CSI drivers"
+    r"|CSINode \S+ does not contain driver (?P<attacher>[^\s:"]+)"
+)
+"""Of csi_client.go in pkg/volume/csi, and of csi_handler.go in external-attacher."""
+
+_NOT_FOUND: Final = re.compile(r'(?P<kind>secret|configmap) "(?P<name>[^"]+)" not found')
 _OVER: Final = frozenset({"Pulling", "Pulled", "Failed", "BackOff", "Created", "Started", "FailedCreatePodSandBox"})
 """What the kubelet reports about a pod only after its volumes are mounted (syncPod in kubelet.go)."""
 
@@ -167,12 +178,7 @@ def driver_not_on_node(facts: Facts, pod: Pod) -> Finding | None:
                 Evidence("csinodes", f"{driver} on node {pod.node_name}", named(there) or "on no node"),
                 quoted(facts, failing),
             ),
-            (
-                Step(
-                    f"kubectl get daemonset -A | grep -i {stem_of(driver)}",
-                    f"let the node plugin of {driver} run on node {pod.node_name}; the kubelet then tries again",
-                ),
-            ),
+            (_let_it_run(driver, pod),),
         )
     return None
 
@@ -203,17 +209,16 @@ def attach_failed(facts: Facts, pod: Pod) -> Finding | None:
             continue
         if volume.deleting:
             return _being_deleted(facts, pod, claim, volume, details.attach_error)
-        return Finding(
+        words = Evidence(
+            f"volumeattachment/{attachment.name} status.attachError (of {attachment.attacher})",
+            "",
+            f'"{" ".join(details.attach_error.split())}"',
+        )
+        return _without_driver(pod, words) or Finding(
             Reason.ATTACH_FAILED,
             f"{attachment.attacher} cannot attach volume {volume.name} to node {pod.node_name}.",
             (pod_link(pod, f"on node {pod.node_name}"), claim_link(claim), volume_link(volume)),
-            (
-                Evidence(
-                    f"volumeattachment/{attachment.name} status.attachError (of {attachment.attacher})",
-                    "",
-                    f'"{" ".join(details.attach_error.split())}"',
-                ),
-            ),
+            (words,),
             (Step(f"kubectl describe volumeattachment {attachment.name}", "see the driver's logs"),),
         )
     return None
@@ -280,6 +285,9 @@ def reported_by_kubelet(facts: Facts, pod: Pod) -> Finding | None:
         code = _FAILED[event.reason]
         if _MULTI_ATTACH.search(event.note):
             code = Reason.ATTACH_CONFLICT
+        reported = _without_driver(pod, quoted(facts, event)) or _without_object(facts, pod, event)
+        if reported is not None:
+            return reported
         verb = "mounted" if code is Reason.MOUNT_FAILED else "attached"
         user = _user_elsewhere(facts, pod) if code is Reason.ATTACH_CONFLICT else None
         step = Step(f"kubectl -n {pod.namespace} describe pod {pod.name}")
@@ -294,6 +302,43 @@ def reported_by_kubelet(facts: Facts, pod: Pod) -> Finding | None:
             (step if user is None else _until_it_ends(user),),
         )
     return None
+
+
+def _without_driver(pod: Pod, words: Evidence) -> Finding | None:
+    """As `driver_not_on_node`, in the words of others: for a CSINode that is missing, or after the Events expired."""
+    match = _NO_DRIVER.search(words.found)
+    if match is None:
+        return None
+    driver = match["kubelet"] or match["attacher"]
+    return Finding(
+        Reason.DRIVER_NOT_ON_NODE,
+        f"CSI driver {driver} is not registered on node {pod.node_name}: its node plugin does not run there.",
+        (pod_link(pod, f"on node {pod.node_name}"), Link("Node", pod.node_name, f"without {driver}")),
+        (words,),
+        (_let_it_run(driver, pod),),
+    )
+
+
+def _let_it_run(driver: str, pod: Pod) -> Step:
+    return Step(
+        f"kubectl get daemonset -A | grep -i {stem_of(driver)}",
+        f"let the node plugin of {driver} run on node {pod.node_name}; the kubelet then tries again",
+    )
+
+
+def _without_object(facts: Facts, pod: Pod, event: EventRecord) -> Finding | None:
+    """A volume of the pod is made of a Secret or ConfigMap that does not exist."""
+    match = _NOT_FOUND.search(event.note)
+    if match is None:
+        return None
+    kind, name = {"secret": "Secret", "configmap": "ConfigMap"}[match["kind"]], match["name"]
+    return Finding(
+        Reason.MOUNT_FAILED,
+        f'The pod mounts {kind} "{name}", which does not exist.',
+        (pod_link(pod, f"on node {pod.node_name}"), Link(kind, f"{pod.namespace}/{name}", "not found")),
+        (quoted(facts, event),),
+        (Step(f"kubectl -n {pod.namespace} get {match['kind']}", "create it, or correct its name in the pod"),),
+    )
 
 
 def _user_elsewhere(facts: Facts, pod: Pod) -> Pod | None:

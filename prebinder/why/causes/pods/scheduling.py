@@ -55,7 +55,8 @@ def claim_not_found(facts: Facts, pod: Pod) -> Finding | None:
             there = [claim.name for claim in claims.values() if claim.namespace == pod.namespace]
             meant = did_you_mean(volume.name, there).strip(" ;.").replace("did you mean", "Did you mean")
             message = f'The pod uses claim "{volume.name}", which does not exist in namespace {pod.namespace}.'
-            message += f" {meant}" if meant else ""
+            elsewhere = sorted(claim.namespace for claim in claims.values() if claim.name == volume.name)
+            message += f" {meant}" if meant else f" Namespace {elsewhere[0]} has one." if elsewhere else ""
             step = Step(f"kubectl -n {pod.namespace} get pvc", "create the claim, or correct its name in the pod")
         return Finding(
             Reason.CLAIM_NOT_FOUND,

@@ -7,7 +7,7 @@ from binder.matching.rejection import Reason
 from kube.objects.model import Pod
 from kube.rules.selectors import node_matches
 from prebinder.why.causes.finding import Finding, Step
-from prebinder.why.causes.objects import claim_link, named, place_of, pod_link, volume_link, volume_object
+from prebinder.why.causes.objects import claim_link, named, place_object, place_of, pod_link, volume_link
 from prebinder.why.causes.pods.node_verdicts import NodeVerdict, node_verdicts
 from prebinder.why.causes.pods.way_out import out_of_every_reach, out_of_reach_of_its_node, selection_of, way_out
 from prebinder.why.facts.facts import Facts, Source
@@ -33,7 +33,7 @@ def volumes_in_different_zones(facts: Facts, pod: Pod) -> Finding | None:
         Reason.VOLUMES_IN_DIFFERENT_ZONES,
         f"No node has access to all of the pod's volumes: {where}.",
         (pod_link(pod), *_volume_links(claims)),
-        tuple(Evidence(volume_object(volume, "spec.nodeAffinity"), "", place_of(volume)) for _, volume in claims.bound),
+        tuple(Evidence(place_object(volume), "", place_of(volume)) for _, volume in claims.bound),
         (
             Step(
                 f"kubectl -n {pod.namespace} get pvc {' '.join(claim.name for claim, _ in claims.bound)}",
@@ -72,8 +72,7 @@ def topology_conflict(facts: Facts, pod: Pod) -> Finding | None:
     evidence = [Evidence(place, "", words) for place, words in verdicts.places_near]
     evidence += selection_of(pod, verdicts)
     evidence += [
-        Evidence(volume_object(volume, "spec.nodeAffinity"), "a usable node with access to it", place_of(volume))
-        for volume in volumes
+        Evidence(place_object(volume), "a usable node with access to it", place_of(volume)) for volume in volumes
     ]
     return Finding(
         Reason.TOPOLOGY_CONFLICT,
@@ -101,7 +100,7 @@ def assigned_out_of_reach(facts: Facts, pod: Pod) -> Finding | None:
         Reason.TOPOLOGY_CONFLICT,
         f"The pod is assigned to node {node.name}, and its volume is in {place_of(volume)}.",
         (pod_link(pod, f"on node {node.name}"), *_volume_links(claims)),
-        (Evidence(volume_object(volume, "spec.nodeAffinity"), f"access from node {node.name}", place_of(volume)),),
+        (Evidence(place_object(volume), f"access from node {node.name}", place_of(volume)),),
         (
             Step(
                 f"kubectl -n {pod.namespace} delete pod {pod.name}",

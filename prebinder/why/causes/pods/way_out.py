@@ -15,6 +15,7 @@ from prebinder.why.causes.pods.node_verdicts import SET_BY_COMPONENTS, NodeVerdi
 from prebinder.why.facts.facts import Facts
 from prebinder.why.report.report import Evidence
 
+_OF_ROLES: Final = "node-role.kubernetes.io/"
 _BY_OTHER_PODS: Final = frozenset(
     {
         Reason.POD_AFFINITY_MISMATCH,
@@ -114,6 +115,8 @@ def _look_for(verdict: NodeVerdict, *, may_add: bool) -> str:
     first = next(iter(verdict.by_others), None)
     if first is not None and short(first) == "not ready":
         return "find out why it is not ready"
+    if first is not None and first.offered.startswith(f"taint {_OF_ROLES}"):
+        return "it is kept for pods of the control plane: add a node for others"
     if first is not None and first.reason is Reason.TAINT_NOT_TOLERATED:
         return "find out what has tainted it; the taint goes with its cause"
     if first is not None and first.reason is Reason.HOST_PORT_TAKEN:

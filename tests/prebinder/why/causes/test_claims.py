@@ -180,7 +180,7 @@ CASES = [
         ],
         id="the driver is not on the chosen node",
     ),
-    pytest.param(Reason.DRIVER_NOT_ON_NODE, [claim(), DYNAMIC, driver()], id="the driver is on no node"),
+    pytest.param(Reason.DRIVER_NOT_ON_NODE, [claim(), DYNAMIC, driver(), node("n1")], id="the driver is on no node"),
     pytest.param(
         Reason.TOPOLOGY_NOT_ALLOWED,
         [claim(), {**DYNAMIC, "allowedTopologies": IN_ZONE_C}, *INSTALLED, node("n1", "a")],

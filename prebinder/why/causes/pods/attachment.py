@@ -45,8 +45,8 @@ _FAILED: Final[Mapping[str, Reason]] = {
     "FailedMapVolume": Reason.MOUNT_FAILED,
 }
 _NO_DRIVER: Final = re.compile(
-    r"driver name (?P<kubelet>[^\s:"]+) not found in the list of registered CSI drivers"
-    r"|CSINode \S+ does not contain driver (?P<attacher>[^\s:"]+)"
+    r"driver name (?P<kubelet>[\w.-]+) not found in the list of registered CSI drivers"
+    r"|CSINode \S+ does not contain driver (?P<attacher>[\w.-]*\w)"
 )
 """Of csi_client.go in pkg/volume/csi, and of csi_handler.go in external-attacher."""
 

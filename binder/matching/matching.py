@@ -11,7 +11,7 @@ from typing import Final
 
 from binder.matching.rejection import Reason
 from kube.objects.memory import remembered
-from kube.objects.model import NO_PROVISIONER, WAIT_FOR_FIRST_CONSUMER, Claim, StorageClass, Volume
+from kube.objects.model import WAIT_FOR_FIRST_CONSUMER, Claim, StorageClass, Volume
 from kube.rules.quantity import NANO
 from kube.rules.selectors import matches_labels, node_matches, problem_of
 
@@ -60,7 +60,8 @@ def provisioner_of(claim: Claim, classes: Mapping[str, StorageClass]) -> str:
 
 def provisions(claim: Claim, classes: Mapping[str, StorageClass]) -> bool:
     """Whether a volume would be provisioned for the claim if none fits."""
-    return provisioner_of(claim, classes) not in ("", NO_PROVISIONER)
+    storage_class = classes.get(class_of(claim))
+    return storage_class is not None and storage_class.provisions
 
 
 def is_mine(claim: Claim, volume: Volume) -> bool:

@@ -18,7 +18,6 @@ from binder.model.ledger import Hold
 from binder.model.view import PlanSettings, View
 from binder.reservation.contract import Annotations
 from kube.objects.model import (
-    NO_PROVISIONER,
     SELECTED_NODE,
     WAIT_FOR_FIRST_CONSUMER,
     Claim,
@@ -169,7 +168,7 @@ def _is_ours_to_finish(view: View, claim: Claim, volume: Volume) -> bool:
     storage_class = view.snapshot.classes.get(class_of(claim))
     if storage_class is None or storage_class.binding_mode != WAIT_FOR_FIRST_CONSUMER or claim.phase != "Pending":
         return False
-    if storage_class.provisioner != NO_PROVISIONER and value_of(claim.annotations, SELECTED_NODE):
+    if storage_class.provisions and value_of(claim.annotations, SELECTED_NODE):
         return False
     return is_mine(claim, volume) and mode_of(storage_class, view.settings) is Mode.COMPLETE
 
@@ -235,7 +234,7 @@ def _open(view: View, claim: Claim, storage_class: StorageClass, now: datetime) 
     if mode is Mode.OFF:
         return LeftAlone(claim, Reason.MODE_OFF, value_of(claim.annotations, SELECTED_NODE))
     selected = value_of(claim.annotations, SELECTED_NODE)
-    dynamic = storage_class.provisioner != NO_PROVISIONER
+    dynamic = storage_class.provisions
     if dynamic and selected:
         return LeftAlone(claim, Reason.DYNAMIC_CLASS, selected)
     return Open(claim, mode, optional=dynamic, pin=_half_reserved(view, claim, now), node=selected or None)

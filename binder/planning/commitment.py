@@ -24,7 +24,7 @@ from binder.matching.rejection import Rejection
 from binder.model.decision import Finish, Placement, Refuse
 from binder.model.view import View
 from binder.reservation.release import UNUSED_PHASES
-from kube.objects.model import NO_PROVISIONER, Claim, Pod
+from kube.objects.model import Claim, Pod
 from kube.pod_topology.pod_ties import asks_for_namespace_labels
 from kube.rules.unsupported import not_understood
 from kube.store.snapshot import Snapshot
@@ -100,7 +100,7 @@ def _limits(view: View, pod: Pod, left_alone: tuple[Claim, ...]) -> Iterator[str
     if asks_for_namespace_labels(pod.constraints):
         yield "namespaceSelector in spec.affinity"
     for claim in left_alone:
-        if view.snapshot.classes[class_of(claim)].provisioner != NO_PROVISIONER:
+        if view.snapshot.classes[class_of(claim)].provisions:
             continue
         yield f"claim {claim.name} of class {class_of(claim)} in mode off"
     claims = (view.snapshot.claims.get(key) for key in pod.claim_keys)
@@ -112,7 +112,7 @@ def _limits(view: View, pod: Pod, left_alone: tuple[Claim, ...]) -> Iterator[str
 def _is_made_in_places(view: View, claim: Claim) -> bool:
     """Whether the claim may need a provisioned volume that cannot be created everywhere (checkVolumeProvisions)."""
     storage_class = view.snapshot.classes.get(class_of(claim))
-    if storage_class is None or storage_class.provisioner in ("", NO_PROVISIONER):
+    if storage_class is None or not storage_class.provisions:
         return False
     driver = view.snapshot.csi_drivers.get(storage_class.provisioner)
     return storage_class.allowed_topologies is not None or (driver is not None and driver.storage_capacity)

@@ -181,6 +181,11 @@ class StorageClass(Struct, frozen=True, gc=False):
     created: datetime | None = None
     annotations: Pairs = ()
 
+    @property
+    def provisions(self) -> bool:
+        """Whether volumes are provisioned for its claims."""
+        return self.provisioner not in ("", NO_PROVISIONER)
+
 
 class Toleration(Struct, frozen=True, gc=False):
     """Defaults as in Kubernetes: operator Equal, an empty effect tolerates every effect."""
@@ -308,6 +313,11 @@ class CSIStorageCapacity(Namespaced, frozen=True, gc=False):
     node_topology: LabelSelector | None = None
     capacity: int | None = None
     maximum_volume_size: int | None = None
+
+    @property
+    def largest_volume(self) -> int | None:
+        """How large a volume may be (volumeLimit in volumebinding/binder.go)."""
+        return self.capacity if self.maximum_volume_size is None else self.maximum_volume_size
 
 
 class VolumeAttachment(Struct, frozen=True, gc=False):

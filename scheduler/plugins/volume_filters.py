@@ -304,12 +304,8 @@ def _can_be_made(change: ClusterEvent, wanted: Wanted) -> bool:
 def _more_capacity(old: CSIStorageCapacity | None, new: CSIStorageCapacity) -> bool:
     if old is None or (old.storage_class, old.node_topology) != (new.storage_class, new.node_topology):
         return True
-    before, after = _limit(old), _limit(new)
+    before, after = old.largest_volume, new.largest_volume
     return after is not None and (before is None or after > before)
-
-
-def _limit(capacity: CSIStorageCapacity) -> int | None:
-    return capacity.capacity if capacity.maximum_volume_size is None else capacity.maximum_volume_size
 
 
 def _tells_capacity(driver: object) -> bool:

@@ -17,7 +17,6 @@ from binder.matching.matching import binding_mode, class_of
 from binder.matching.rejection import Reason, Rejection
 from binder.matching.scheduler_match import prebound_volume, volume_taken
 from kube.objects.model import (
-    NO_PROVISIONER,
     SELECTED_NODE,
     WAIT_FOR_FIRST_CONSUMER,
     Claim,
@@ -228,7 +227,7 @@ class NodeProvisioning:
             return None
         name, storage_class = self._node.name, self._snapshot.classes[class_of(claim)]
         request = quantity_text(claim.request)
-        if storage_class.provisioner in ("", NO_PROVISIONER):
+        if not storage_class.provisions:
             wanted = f"a volume of class {storage_class.name} with {request} for {claim.key}"
             offered = "no Available volume accessible from this node, and none can be provisioned"
             return Rejection(Reason.NO_VOLUME_FITS, name, wanted, offered)
@@ -251,7 +250,7 @@ class NodeProvisioning:
         return limit
 
     def _look_up(self, storage_class: StorageClass) -> float:
-        if storage_class.provisioner in ("", NO_PROVISIONER):
+        if not storage_class.provisions:
             return -inf
         allowed = storage_class.allowed_topologies
         if allowed is not None and not node_matches(allowed, self._node.labels):
@@ -273,7 +272,6 @@ def _most(storage_class: StorageClass, node: Node, snapshot: Snapshot) -> int:
     """
     largest = -1
     for capacity in snapshot.capacities_by_class.of_node(storage_class.name, dict(node.labels)):
-        limit = capacity.capacity if capacity.maximum_volume_size is None else capacity.maximum_volume_size
-        if limit is not None:
-            largest = max(largest, -(-limit // NANO))
+        if capacity.largest_volume is not None:
+            largest = max(largest, -(-capacity.largest_volume // NANO))
     return largest

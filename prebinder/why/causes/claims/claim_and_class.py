@@ -9,7 +9,6 @@ from kube.configuration.nearest import did_you_mean
 from kube.objects.model import (
     BIND_COMPLETED,
     BOUND_BY_CONTROLLER,
-    NO_PROVISIONER,
     SELECTED_NODE,
     WAIT_FOR_FIRST_CONSUMER,
     Claim,
@@ -165,7 +164,7 @@ def selector_on_dynamic_class(facts: Facts, claim: Claim) -> Finding | None:
         return None
     wanted = with_default_class(facts, claim)
     storage_class = facts.need(Source.CLASSES).classes.get(class_of(wanted))
-    if storage_class is None or storage_class.provisioner in ("", NO_PROVISIONER) or fits_some_volume(facts, wanted):
+    if storage_class is None or not storage_class.provisions or fits_some_volume(facts, wanted):
         return None
     return Finding(
         Reason.SELECTOR_ON_DYNAMIC_CLASS,

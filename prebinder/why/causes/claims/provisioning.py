@@ -8,7 +8,6 @@ from binder.matching.evidence import affinity_text, quantity_text
 from binder.matching.matching import class_of
 from binder.matching.rejection import Reason
 from kube.objects.model import (
-    NO_PROVISIONER,
     SELECTED_NODE,
     WAIT_FOR_FIRST_CONSUMER,
     Claim,
@@ -65,7 +64,7 @@ def provisioner_of(facts: Facts, claim: Claim) -> StorageClass | None:
         return None
     wanted = with_default_class(facts, claim)
     storage_class = facts.need(Source.CLASSES).classes.get(class_of(wanted))
-    if storage_class is None or storage_class.provisioner in ("", NO_PROVISIONER):
+    if storage_class is None or not storage_class.provisions:
         return None
     if own_volume(facts, claim) is not None:
         return None
@@ -245,11 +244,9 @@ def no_capacity(facts: Facts, claim: Claim) -> Finding | None:
         return None
     capacities = facts.need(Source.CAPACITIES).capacities.values()
     sizes = [
-        limit
+        capacity.largest_volume
         for capacity in capacities
-        if capacity.storage_class == storage_class.name
-        and (limit := capacity.capacity if capacity.maximum_volume_size is None else capacity.maximum_volume_size)
-        is not None
+        if capacity.storage_class == storage_class.name and capacity.largest_volume is not None
     ]
     if any(-(-size // NANO) >= -(-claim.request // NANO) for size in sizes):
         return None

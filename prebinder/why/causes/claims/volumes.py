@@ -13,7 +13,7 @@ from binder.matching.matching import IMMEDIATE, binding_mode, class_of, requeste
 from binder.matching.rejection import Reason, Rejection
 from binder.model.decision import Mode
 from binder.model.demand import Demand
-from kube.objects.model import BIND_COMPLETED, NO_PROVISIONER, WAIT_FOR_FIRST_CONSUMER, Claim, Pod, Volume, value_of
+from kube.objects.model import BIND_COMPLETED, WAIT_FOR_FIRST_CONSUMER, Claim, Pod, Volume, value_of
 from prebinder.why.causes.finding import Finding, Step
 from prebinder.why.causes.leases import look_for_pv_controller, without_pv_controller
 from prebinder.why.causes.objects import (
@@ -298,7 +298,7 @@ def _static(facts: Facts, claim: Claim) -> Claim | None:
     if storage_class is None:
         if not name or not facts.has_static_volumes(name):
             return None
-    elif storage_class.provisioner not in ("", NO_PROVISIONER):
+    elif storage_class.provisions:
         return None
     if fits_some_volume(facts, wanted) or own_volume(facts, wanted) is not None:
         return None

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from binder.matching.matching import class_of
 from binder.matching.rejection import Reason
-from kube.objects.model import NO_PROVISIONER, SELECTED_NODE, Claim, Pod, Volume, value_of
+from kube.objects.model import SELECTED_NODE, Claim, Pod, Volume, value_of
 from kube.rules.topology import volume_zone
 from prebinder.why.causes.finding import Finding, Step
 from prebinder.why.causes.objects import claim_link, named, pod_link, volume_link
@@ -160,7 +160,7 @@ def _refined(facts: Facts, code: Reason, claims: list[Claim], volumes: list[Volu
     if any(value_of(claim.annotations, SELECTED_NODE) is not None for claim in unbound):
         return Reason.SELECTED_NODE_STALE
     classes = (facts.snapshot.classes.get(class_of(claim)) for claim in unbound)
-    dynamic = [known for known in classes if known is not None and known.provisioner not in {"", NO_PROVISIONER}]
+    dynamic = [known for known in classes if known is not None and known.provisions]
     if not dynamic:
         return code
     return Reason.TOPOLOGY_NOT_ALLOWED if any(known.allowed_topologies is not None for known in dynamic) else None

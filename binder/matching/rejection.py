@@ -122,6 +122,7 @@ class Reason(StrEnum):
     MOUNT_FAILED = "MountFailed"
     RESIZE_PENDING = "ResizePending"
     RESIZE_FAILED = "ResizeFailed"
+    MODIFY_PENDING = "ModifyPending"
     DEVICE_CLAIM_PENDING = "ResourceClaimPending"
     VOLUME_TERMINATING = "VolumeTerminating"
     VOLUME_RELEASED = "VolumeReleased"

@@ -46,7 +46,7 @@ _LONG: Final = timedelta(minutes=10)
 """After that time "in progress" is not an answer any more."""
 
 _NOT_OF_A_POD: Final = frozenset(
-    {Reason.BOUND, Reason.WAIT_FOR_FIRST_CONSUMER, Reason.RESIZE_PENDING, Reason.RESIZE_FAILED}
+    {Reason.BOUND, Reason.WAIT_FOR_FIRST_CONSUMER, Reason.RESIZE_PENDING, Reason.RESIZE_FAILED, Reason.MODIFY_PENDING}
 )
 """A state of a claim that is no reason for its pod to wait."""
 

@@ -8,7 +8,15 @@ that, the order of diagnosis is claim, class, volumes, provisioner, pod, schedul
 from typing import Final
 
 from prebinder.why.causes import reported, volume_state
-from prebinder.why.causes.claims import claim_and_class, data_sources, lifecycle, provisioning, unread_class, volumes
+from prebinder.why.causes.claims import (
+    claim_and_class,
+    data_sources,
+    lifecycle,
+    modification,
+    provisioning,
+    unread_class,
+    volumes,
+)
 from prebinder.why.causes.finding import ClaimCheck, PodCheck, VolumeCheck
 from prebinder.why.causes.pods import attachment, devices, missing_volumes, scheduling, topology, unread_nodes
 
@@ -66,6 +74,7 @@ BOUND_CLAIM_CHECKS: Final[tuple[ClaimCheck, ...]] = (
     lifecycle.terminating,
     claim_and_class.about_to_be_lost,
     lifecycle.resize,
+    modification.modification,
 )
 """For a claim whose bind is complete."""
 

@@ -68,10 +68,19 @@ class _Status(Wire):
     capacity: Amounts = None
 
 
+class _Modification(Wire):
+    status: Text = None
+
+
+class _ClaimStatus(_Status):
+    current_volume_attributes_class_name: Text = None
+    modify_volume_status: _Modification | None = None
+
+
 class _Claim(Wire):
     metadata: _Metadata | None = None
     spec: _ClaimSpec | None = None
-    status: _Status | None = None
+    status: _ClaimStatus | None = None
 
 
 class _ResourceClaim(Wire):
@@ -222,7 +231,9 @@ class EventAbout(Struct, frozen=True):
 
 def claim_details(raw: bytes | Raw) -> ClaimDetails:
     decoded = _CLAIM.decode(raw)
-    metadata, spec, status = decoded.metadata or _Metadata(), decoded.spec or _ClaimSpec(), decoded.status or _Status()
+    metadata, spec = decoded.metadata or _Metadata(), decoded.spec or _ClaimSpec()
+    status = decoded.status or _ClaimStatus()
+    modification = status.modify_volume_status or _Modification()
     return ClaimDetails(
         data_source=_data_source(spec.data_source_ref or spec.data_source),
         finalizers=tuple(metadata.finalizers or ()),
@@ -230,6 +241,8 @@ def claim_details(raw: bytes | Raw) -> ClaimDetails:
         conditions=_conditions(status.conditions),
         capacity=_amounts(status.capacity).get("storage", 0),
         labels=tuple(sorted((key, value or "") for key, value in (metadata.labels or {}).items())),
+        attributes_class=status.current_volume_attributes_class_name or "",
+        modification=modification.status or "",
     )
 
 

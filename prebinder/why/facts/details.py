@@ -29,7 +29,11 @@ class DataSource(Struct, frozen=True, gc=False):
 
 
 class ClaimDetails(Struct, frozen=True, gc=False):
-    """The fields of a claim that binding does not need."""
+    """The fields of a claim that binding does not need.
+
+    `attributes_class` is the VolumeAttributesClass that its volume has, `modification` how far it is on its way to
+    another one (status.modifyVolumeStatus), empty if it is on none.
+    """
 
     data_source: DataSource | None = None
     finalizers: tuple[str, ...] = ()
@@ -37,6 +41,8 @@ class ClaimDetails(Struct, frozen=True, gc=False):
     conditions: tuple[Condition, ...] = ()
     capacity: int = 0
     labels: Pairs = ()
+    attributes_class: str = ""
+    modification: str = ""
 
 
 class PodDetails(Struct, frozen=True, gc=False):

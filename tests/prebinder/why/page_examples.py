@@ -275,6 +275,25 @@ EXAMPLES: Final[dict[Reason, Example | Refusal]] = {
     Reason.RESERVED_FOR_OTHER: _about_pod(
         gated("data"), claim(), volume(metadata={"annotations": RESERVED_FOR_OTHER}), storage_class(), node("a1")
     ),
+    Reason.MODIFY_PENDING: _about_claim(
+        claim(
+            volume="pv-1",
+            spec={"volumeAttributesClassName": "gold"},
+            status={
+                "currentVolumeAttributesClassName": "silver",
+                "modifyVolumeStatus": {"status": "Infeasible", "targetVolumeAttributesClassName": "gold"},
+                "conditions": [
+                    {
+                        "type": "ModifyVolumeError",
+                        "status": "True",
+                        "message": "rpc error: code = InvalidArgument desc = iops above the limit of the disk",
+                    }
+                ],
+            },
+        ),
+        volume(claim="data"),
+        storage_class(),
+    ),
     Reason.RESIZE_FAILED: _about_claim(
         _growing("ControllerResizeError"), volume(claim="data", size="5Gi"), storage_class()
     ),

@@ -35,7 +35,8 @@ def claim_link(claim: Claim, says: str = "") -> Link:
 
 def volume_link(volume: Volume, says: str = "") -> Link:
     zone = volume_zone(volume)
-    return Link(VOLUME, volume.name, says or (f"zone {zone}" if zone else volume.phase))
+    state = "Terminating" if volume.deleting else f"zone {zone}" if zone else volume.phase
+    return Link(VOLUME, volume.name, says or state)
 
 
 def pod_link(pod: Pod, says: str = "") -> Link:

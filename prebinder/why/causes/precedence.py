@@ -63,9 +63,11 @@ CLAIM_CHECKS: Final[tuple[ClaimCheck, ...]] = (
 
 UNREAD_CLAIM_CHECKS: Final[tuple[ClaimCheck, ...]] = (
     reported.refused_by_provisioner,
+    unread_class.reported_mismatch,
     unread_class.reported_class_not_found,
     unread_class.reported_without_class,
     unread_class.reported_first_consumer,
+    unread_class.reported_silence,
 )
 """For a claim that is not bound when something could not be read, such as its class: what other components report."""
 
@@ -139,6 +141,7 @@ VOLUME_CHECKS: Final[tuple[VolumeCheck, ...]] = (
     volume_state.volume_unhealthy,
     volume_state.volume_failed,
     volume_state.volume_released,
+    volume_state.volume_orphaned,
     volume_state.volume_not_processed,
     volume_state.volume_as_it_should_be,
 )

@@ -117,7 +117,14 @@ def _finalizers(pod: Pod, details: PodDetails) -> _Obstacle | None:
 
 def _of_node(facts: Facts, pod: Pod) -> _Obstacle | None:
     """The pod's node is gone, or its kubelet does not respond: nothing confirms that the containers have ended."""
-    if not pod.node_name or not facts.has(Source.NODES):
+    if not pod.node_name:
+        # The API server, or else podgc/gc_controller.go, deletes a pod at once that no kubelet has.
+        return _Obstacle(
+            "it has neither a node nor a finalizer: kube-controller-manager, which removes such pods, has not",
+            look_for_pv_controller(),
+            evidence=without_controller_manager(facts),
+        )
+    if not facts.has(Source.NODES):
         return None
     node = facts.snapshot.nodes.get(pod.node_name)
     if node is None:
@@ -150,12 +157,13 @@ def _on_node(facts: Facts, pod: Pod) -> _Obstacle:
     node = Link("Node", pod.node_name, "has to end the pod")
     events = facts.events_of("Pod", pod.key)
     evidence = tuple(quoted(facts, event) for event in events if event.reason in _OF_ENDING)[:2]
-    unread = "" if facts.has(Source.NODES) else "; whether the node is ready is unknown: nodes may not be read"
-    ends = f"on node {pod.node_name} " + (
-        "its containers have ended and its volumes are not unmounted"
-        if pod.finished
-        else "its containers have not ended"
-    )
+    unread = "" if facts.has(Source.NODES) else "; whether that node is ready is unknown: nodes may not be read"
+    if pod.finished:
+        ends = f"on node {pod.node_name} its containers have ended and its volumes are not unmounted"
+    elif unread:
+        ends = f"node {pod.node_name} has not confirmed that its containers have ended"
+    else:
+        ends = f"on node {pod.node_name} its containers have not ended"
     culprit = _culprit(facts, pod)
     if culprit is not None:
         return replace(

@@ -182,6 +182,31 @@ def _deleted(facts: Facts, volume: Volume) -> str:
     return f"an earlier {owner}" if namesake is not None else owner
 
 
+def volume_orphaned(facts: Facts, volume: Volume) -> Finding | None:
+    """Its claim was deleted, and the PV controller has not released it (syncVolume)."""
+    if volume.phase != "Bound" or volume.claim is None or not volume.claim.uid or not _is_known_whole(facts, volume):
+        return None
+    if _living_claim(facts, volume) is not None:
+        return None
+    return Finding(
+        Reason.VOLUME_RELEASED,
+        f"The volume is Bound to {_deleted(facts, volume)}, which was deleted: the PV controller has not released it.",
+        (volume_link(volume, "Bound"), *_deleted_owner(facts, volume)),
+        (
+            Evidence(volume_object(volume, "spec.claimRef"), "a claim that exists", "none"),
+            *without_pv_controller(facts),
+        ),
+        (look_for_pv_controller(),),
+    )
+
+
+def _is_known_whole(facts: Facts, volume: Volume) -> bool:
+    """Whether every claim of the namespace that the volume names was read."""
+    if volume.claim is None or not facts.has(Source.CLAIMS):
+        return False
+    return facts.everywhere or facts.namespace == volume.claim.namespace
+
+
 def volume_not_processed(facts: Facts, volume: Volume) -> Finding | None:
     """A new volume whose phase the PV controller has not set yet (syncVolume in pv_controller.go): no claim gets it."""
     if volume.phase not in {"", "Pending"}:

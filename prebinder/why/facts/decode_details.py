@@ -354,7 +354,6 @@ def detail_decoders(sweeps: str) -> Mapping[Source, Callable[[bytes | Raw], Any]
     return {
         Source.CLAIMS: claim_details,
         Source.PODS: pod_details,
-        Source.VOLUMES: volume_details,
         Source.ATTACHMENTS: attachment_details,
         Source.EVENTS: event,
         Source.LEASES: partial(lease, sweeps=sweeps),

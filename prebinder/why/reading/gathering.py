@@ -35,7 +35,7 @@ from prebinder.why.facts.decode_details import (
     pod_details,
     volume_details,
 )
-from prebinder.why.facts.details import EventRecord, latest_events
+from prebinder.why.facts.details import EventRecord, VolumeDetails, latest_events
 from prebinder.why.facts.facts import Facts, Look, ObjectKey, Source
 from prebinder.why.reading.resources import RESOURCES
 
@@ -85,6 +85,7 @@ class Gathering:
         self._changed: set[str] = set()
         self._store = Store(prefix)
         self._details: dict[Source, dict[str, Any]] = {source: {} for source in self._detail_decoders}
+        self._volumes: dict[str, VolumeDetails] = {}
         self._events: defaultdict[ObjectKey, list[EventRecord]] = defaultdict(list)
 
     def take(self, raw: bytes | Raw, api: str, kind: str, source: str) -> None:
@@ -147,7 +148,7 @@ class Gathering:
             skipped=dict(skipped),
             claims=dict(self._details[Source.CLAIMS]),
             pods=dict(self._details[Source.PODS]),
-            volumes=dict(self._details[Source.VOLUMES]),
+            volumes=dict(self._volumes),
             events={key: latest_events(events) for key, events in self._events.items()},
             leases=dict(self._details[Source.LEASES]),
             quotas=tuple(self._details[Source.QUOTAS].values()),
@@ -207,7 +208,7 @@ class Gathering:
                 self._details[Source.PODS][key] = pod_details(raw)
         elif isinstance(record, Volume):
             if record.deleting or record.phase == "Failed":
-                self._details[Source.VOLUMES][key] = volume_details(raw)
+                self._volumes[key] = volume_details(raw)
         elif isinstance(record, VolumeAttachment):
             self._details[Source.ATTACHMENTS][key] = attachment_details(raw)
 

@@ -94,14 +94,16 @@ def resize(facts: Facts, claim: Claim) -> Finding | None:
     state = Evidence(claim_object(claim, "status.capacity"), quantity_text(claim.request), _words(failed or waiting))
     event = None if failed is not None else _reported_failure(facts, claim)
     if failed is not None or event is not None:
+        of_node = failed.type == "NodeResizeError" if failed is not None else event is not None and _is_of_node(event)
         note = f"it is tried again automatically; or lower the request, above {quantity_text(details.capacity)}"
-        if failed is None:  # resize in expand_and_recover.go goes on with the size that it began with.
-            note = "it is tried again automatically; a lower request is ignored until the driver gives a final answer"
-        elif failed.type == "NodeResizeError":
+        if of_node:
             note = "the volume has grown, and its file system not: the Events of a pod that uses it tell why"
+        elif failed is None:  # resize in expand_and_recover.go goes on with the size that it began with.
+            note = "it is tried again automatically; a lower request is ignored until the driver gives a final answer"
+        reporter = "the kubelet" if of_node else "its resizer"
         return Finding(
             Reason.RESIZE_FAILED,
-            f"The volume cannot grow {sizes}: {failed.type if failed is not None else 'its resizer reports an error'}.",
+            f"The volume cannot grow {sizes}: {failed.type if failed is not None else f'{reporter} reports an error'}.",
             (claim_link(claim),),
             (state, *((quoted(facts, event),) if event is not None else ())),
             (Step(describe, note),),
@@ -123,17 +125,21 @@ def _resize_pending(facts: Facts, claim: Claim, waiting: Condition | None, state
 
 
 def _reported_failure(facts: Facts, claim: Claim) -> EventRecord | None:
-    """Return the resizer's last Event if it is about a failure.
+    """Return the last Event of the resizer, or of the kubelet, if it is about a failure.
 
     external-resizer sets no condition after errors that may be temporary, ResourceExhausted among them (IsFinalError
     in util.go there), nor for a driver that expands only volumes that are not in use.
     """
     for event in facts.events_of("PersistentVolumeClaim", claim.key):
-        if event.reason == "VolumeResizeFailed":
+        if event.reason == "VolumeResizeFailed" or _is_of_node(event):
             return event
         if event.reason in _RESIZED:
             return None
     return None
+
+
+def _is_of_node(event: EventRecord) -> bool:
+    return event.reason == "FileSystemResizeFailed"
 
 
 def _without_resizer(facts: Facts, claim: Claim) -> tuple[Evidence, ...]:

@@ -19,6 +19,12 @@ from prebinder.why.facts.facts import Facts
 from prebinder.why.report.report import Link
 
 _REPEATED: Final = timedelta(minutes=6)
+_PATIENCE: Final = timedelta(minutes=2)
+_KEPT: Final = timedelta(hours=1)
+"""How long the API server keeps Events by default (--event-ttl)."""
+
+_WAITS_FOR: Final = re.compile(r"by (?:the )?external provisioner ['\"](?P<name>[^'\"]+)['\"]")
+_OF_ANOTHER: Final = "already bound to a different claim"
 _NO_CLASS: Final = "no storage class is set"
 _NOT_FOUND: Final = re.compile(r'storageclass\.storage\.k8s\.io "(?P<name>[^"]+)" not found')
 
@@ -37,6 +43,59 @@ def reported_without_class(facts: Facts, claim: Claim) -> Finding | None:
             Step(
                 f"kubectl -n {claim.namespace} describe pvc {claim.name}",
                 "ask an administrator which class to use, then create the claim with it",
+            ),
+        ),
+    )
+
+
+def reported_mismatch(facts: Facts, claim: Claim) -> Finding | None:
+    """The volume that the claim requests by name does not match it, or belongs to another claim (syncUnboundClaim)."""
+    event = _last_report(facts, claim) if claim.volume_name else None
+    if event is None:
+        return None
+    if event.reason == "VolumeMismatch":
+        code, state = Reason.REQUESTED_VOLUME_MISMATCH, "does not match it"
+    elif event.reason == "FailedBinding" and _OF_ANOTHER in event.note:
+        code, state = Reason.VOLUME_STILL_CLAIMED, "belongs to another claim"
+    else:
+        return None
+    return Finding(
+        code,
+        f"Volume {claim.volume_name}, which the claim requests, {state}, as the PV controller reports.",
+        (claim_link(claim), Link("PersistentVolume", claim.volume_name, state)),
+        (quoted(facts, event),),
+        (
+            Step(
+                f"kubectl -n {claim.namespace} delete pvc {claim.name}",
+                "volumeName is immutable: delete this claim (it has no data yet) and create it for another volume, or "
+                "ask an administrator to change that volume",
+            ),
+        ),
+    )
+
+
+def reported_silence(facts: Facts, claim: Claim) -> Finding | None:
+    """The PV controller waits for a provisioner that has reported nothing about the claim (ExternalProvisioning).
+
+    A provisioner writes an Event when it begins. Of an older claim that one may have expired.
+    """
+    event = _last_report(facts, claim)
+    provisioner = None if event is None else _WAITS_FOR.search(event.note)
+    if event is None or provisioner is None or claim.created is None:
+        return None
+    if not _PATIENCE <= facts.now - claim.created < _KEPT:
+        return None
+    if any(other.reporter != PV_CONTROLLER for other in facts.events_of("PersistentVolumeClaim", claim.key)):
+        return None
+    return Finding(
+        Reason.PROVISIONER_MISSING,
+        f"The provisioner {provisioner['name']} does not respond: it has not started on the claim.",
+        (claim_link(claim), Link("Provisioner", provisioner["name"], "reports nothing")),
+        (quoted(facts, event),),
+        (
+            Step(
+                f"kubectl -n {claim.namespace} describe pvc {claim.name}",
+                f"ask an administrator whether {provisioner['name']} is installed, and its controller runs",
             ),
         ),
     )

@@ -161,3 +161,12 @@ def test_a_lower_request_helps_only_after_a_final_error(condition: str, advice: 
     item = why("pvc/data", resizing(condition), volume(claim="data", size="5Gi"), storage_class(), NOT_RESIZED)
     assert item.code is Reason.RESIZE_FAILED
     assert advice in item.advice[0]
+
+
+def test_a_file_system_that_does_not_grow_is_the_kubelets_failure() -> None:
+    growing = claim(volume="pv-1", size="20Gi", status={"capacity": {"storage": "10Gi"}})
+    failed = event("PersistentVolumeClaim", "data", "FileSystemResizeFailed", "bad superblock", reporter="kubelet")
+    item = why("pvc/data", growing, volume(claim="data"), storage_class(), failed)
+    assert_problem(item, Reason.RESIZE_FAILED)
+    assert item.message == "The volume cannot grow from 10Gi to 20Gi: the kubelet reports an error."
+    assert "its file system not" in item.advice[0]

@@ -80,6 +80,10 @@ CASES = {
         ],
         "its finalizers are not removed: example.com/backup",
     ),
+    "nothing holds it": (
+        [pod("db-0", "data", metadata={"deletionTimestamp": at(HOUR)}), *BOUND, node("a1")],
+        "it has neither a node nor a finalizer",
+    ),
     "the Job controller removes its finalizer later": (
         [ending(finalizers=["batch.kubernetes.io/job-tracking"]), *BOUND, DOWN],
         "the kubelet of its node a1",

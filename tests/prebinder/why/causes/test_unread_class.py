@@ -7,7 +7,7 @@ import pytest
 from binder.matching.rejection import Reason
 from prebinder.why.facts.facts import Source
 from prebinder.why.report.report import Item
-from tests.prebinder.why.documents import DRIVER, Document, claim, event, pod, why
+from tests.prebinder.why.documents import DRIVER, Document, at, claim, event, pod, why
 
 OWN = {Source.CLAIMS, Source.PODS, Source.EVENTS, Source.QUOTAS}
 NOT_FOUND = 'storageclass.storage.k8s.io "fast" not found'
@@ -41,6 +41,43 @@ def test_what_is_reported_is_the_cause(target: str, code: Reason, report: Docume
     assert "storageclasses" in {skipped.resource for skipped in item.skipped}
     assert item.evidence[0].found.startswith('"')
     assert item.next
+
+
+@pytest.mark.parametrize(
+    ("code", "report"),
+    [
+        (
+            Reason.REQUESTED_VOLUME_MISMATCH,
+            reported("VolumeMismatch", 'Cannot bind to requested volume "pv-1": too small'),
+        ),
+        (Reason.VOLUME_STILL_CLAIMED, reported("FailedBinding", 'volume "pv-1" already bound to a different claim.')),
+    ],
+    ids=["does not match", "belongs to another"],
+)
+def test_what_is_reported_of_the_requested_volume_is_the_cause(code: Reason, report: Document) -> None:
+    item = answer("pvc/data", claim(spec={"volumeName": "pv-1"}), report)
+    assert (item.code, item.problem) == (code, True), item
+    assert report["message"] in item.evidence[0].found
+    assert answer("pvc/data", claim(), report).code is Reason.INCONCLUSIVE
+
+
+WAITING = "Waiting for a volume to be created either by the external provisioner 'ebs.csi.aws.com' or manually"
+BEGUN = reported("Provisioning", "External provisioner is provisioning", f"{DRIVER}_controller-0")
+
+
+def test_a_provisioner_that_reports_nothing_does_not_respond() -> None:
+    item = answer("pvc/data", claim(), reported("ExternalProvisioning", WAITING))
+    assert (item.code, item.problem) == (Reason.PROVISIONER_MISSING, True)
+    assert "ebs.csi.aws.com does not respond" in item.message
+
+
+@pytest.mark.parametrize(
+    ("age", "others"), [(timedelta(minutes=1), []), (timedelta(hours=2), []), (timedelta(minutes=14), [BEGUN])]
+)
+def test_a_provisioner_may_have_begun_with_a_new_or_an_old_claim(age: timedelta, others: list[Document]) -> None:
+    waits = claim(metadata={"creationTimestamp": at(age)})
+    item = answer("pvc/data", waits, reported("ExternalProvisioning", WAITING), *others)
+    assert item.code is Reason.INCONCLUSIVE
 
 
 def test_a_claim_that_no_pod_uses_is_normal() -> None:

@@ -10,6 +10,7 @@ from prebinder.why.answering import report_on
 from prebinder.why.targets import parse_target
 from tests.prebinder.why.documents import (
     NAMESPACE,
+    Document,
     assert_problem,
     claim,
     event,
@@ -75,3 +76,18 @@ def test_a_volume_that_is_being_deleted_names_its_finalizers() -> None:
     item = why("pv/pv-1", volume(metadata=about), node("a1"))
     assert_problem(item, Reason.VOLUME_TERMINATING)
     assert item.evidence[-1].found == "external-provisioner.volume.kubernetes.io/finalizer"
+
+
+@pytest.mark.parametrize("claims", [[claim("another")], [claim()]], ids=["gone", "created again"])
+def test_a_bound_volume_of_a_deleted_claim_was_not_released(claims: list[Document]) -> None:
+    stopped = lease("kube-controller-manager", timedelta(hours=1))
+    facts = replace(facts_of(volume(claim="data", claim_uid="old"), *claims, stopped), everywhere=True)
+    (item,) = report_on(facts, (parse_target("pv/pv-1"),), NAMESPACE).items
+    assert_problem(item, Reason.VOLUME_RELEASED)
+    assert "which was deleted: the PV controller has not released it." in item.message
+    assert "last renewed 1h ago" in item.evidence[-1].found
+
+
+def test_a_bound_volume_of_a_claim_that_may_not_be_read_is_bound() -> None:
+    item = why("pv/pv-1", volume(claim="data"), node("a1"))
+    assert (item.code, item.problem) == (Reason.BOUND, False)

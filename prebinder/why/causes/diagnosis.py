@@ -173,6 +173,9 @@ def _followed(examination: _Examination, finding: Finding | None, seen: set[str]
     if original is None or original.fully_bound or original.key in seen:
         return finding
     behind = _followed(examination, examination.first(CLAIM_CHECKS, original), {*seen, original.key})
+    if behind is not None and behind.code is Reason.WAIT_FOR_FIRST_CONSUMER:
+        look, note = finding.next[0], f"create a pod that uses {original.name}: its class binds on first use"
+        return replace(finding, evidence=(*finding.evidence, *behind.evidence), next=(replace(look, note=note),))
     if behind is None or not behind.problem:
         return finding
     return replace(behind, links=(*finding.links[:-1], *behind.links))

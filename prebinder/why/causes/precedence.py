@@ -104,6 +104,7 @@ POD_CHECKS: Final[tuple[PodCheck, ...]] = (
     lifecycle.used_by_another_pod,
     topology.volumes_in_different_zones,
     topology.volume_limit_reached,
+    topology.without_driver,
     topology.topology_conflict,
     missing_volumes.volumes_rule_out_nodes,
     topology.no_node_fits,

@@ -17,6 +17,7 @@ PAGES: Final = sorted(page for page in FOLDER.glob("*.md") if page != INDEX)
 ABOUT_NODES_AND_VOLUMES: Final = {
     Reason.CLAIMED_BY_OTHER,
     Reason.CLASS_MISMATCH,
+    Reason.DISK_IN_USE,
     Reason.EXISTING_POD_ANTI_AFFINITY,
     Reason.EXPLANATION_PENDING,
     Reason.HOST_PORT_TAKEN,

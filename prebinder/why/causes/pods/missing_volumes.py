@@ -11,7 +11,15 @@ from kube.objects.model import SELECTED_NODE, Claim, Pod, StorageClass, Volume, 
 from kube.rules.selectors import label_keys
 from prebinder.why.causes.claims.provisioning import room_step
 from prebinder.why.causes.finding import Finding, Step
-from prebinder.why.causes.objects import claim_link, fits_some_volume, own_volume, pod_link
+from prebinder.why.causes.objects import (
+    claim_link,
+    fits_some_volume,
+    own_volume,
+    place_object,
+    place_of,
+    pod_link,
+    smallest_fitting,
+)
 from prebinder.why.causes.pods.node_verdicts import ClaimVerdicts, NodeVerdicts, claim_verdicts, node_verdicts
 from prebinder.why.causes.pods.topology import settled
 from prebinder.why.causes.pods.way_out import way_out
@@ -52,6 +60,9 @@ def volumes_rule_out_nodes(facts: Facts, pod: Pod) -> Finding | None:
         for rejection in verdicts.against_usable
     )
     evidence += list(dict.fromkeys(rejections))[:_MOST_SHOWN]
+    elsewhere = smallest_fitting(facts, blame.claim) if blame.code is Reason.TOPOLOGY_CONFLICT else None
+    if elsewhere is not None:
+        evidence.append(Evidence(place_object(elsewhere), "access from a usable node", place_of(elsewhere)))
     links = (pod_link(pod), claim_link(blame.claim))
     # Where there is a volume, or room for one, a node may be made usable instead.
     instead = (way_out(verdicts, ""),) if blame.code in _TELLING and verdicts.served else ()

@@ -7,7 +7,16 @@ from binder.matching.rejection import Reason
 from kube.objects.model import Pod
 from kube.rules.selectors import node_matches
 from prebinder.why.causes.finding import Finding, Step
-from prebinder.why.causes.objects import claim_link, named, place_object, place_of, pod_link, volume_link
+from prebinder.why.causes.objects import (
+    claim_link,
+    named,
+    nodes_with,
+    place_object,
+    place_of,
+    pod_link,
+    stem_of,
+    volume_link,
+)
 from prebinder.why.causes.pods.node_verdicts import NodeVerdict, node_verdicts
 from prebinder.why.causes.pods.way_out import out_of_every_reach, out_of_reach_of_its_node, selection_of, way_out
 from prebinder.why.facts.facts import Facts, Source
@@ -132,6 +141,33 @@ def volume_limit_reached(facts: Facts, pod: Pod) -> Finding | None:
             Step(
                 f"kubectl get pods -A --field-selector spec.nodeName={full[0].node.name}",
                 "move a pod with volumes away, or add a node",
+            ),
+        ),
+    )
+
+
+def without_driver(facts: Facts, pod: Pod) -> Finding | None:
+    """Nodes that could run the pod have not registered its volumes' driver, and it demands that (KEP-5030, csi.go)."""
+    if settled(facts, pod) is None:
+        return None
+    verdicts = node_verdicts(facts, pod)
+    without = [verdict for verdict in verdicts.usable if _only(verdict, Reason.DRIVER_NOT_ON_NODE)]
+    if not without or verdicts.any_fits:
+        return None
+    rejection, names = without[0].by_volumes[0], {verdict.node.name for verdict in without}
+    driver = rejection.wanted.removeprefix("CSI driver ").partition(" ")[0]
+    return Finding(
+        Reason.DRIVER_NOT_ON_NODE,
+        f"CSI driver {driver} of the pod's volumes is not registered on {node_names(names)}, which could run the pod.",
+        (pod_link(pod), Link("Node", without[0].node.name, f"without {driver}")),
+        (
+            Evidence("csinodes", f"{driver} on {node_names(names)}", named(nodes_with(facts, driver)) or "on no node"),
+            *(Evidence(place, "", words) for place, words in verdicts.places),
+        ),
+        (
+            Step(
+                f"kubectl get daemonset -A | grep -i {stem_of(driver)}",
+                f"let the node plugin of {driver} run there; while it starts, this is normal",
             ),
         ),
     )

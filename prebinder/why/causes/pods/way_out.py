@@ -121,6 +121,8 @@ def _look_for(verdict: NodeVerdict, *, may_add: bool) -> str:
         return "find out what has tainted it; the taint goes with its cause"
     if first is not None and first.reason is Reason.HOST_PORT_TAKEN:
         return "another pod has the host port there"
+    if first is not None and first.reason is Reason.DISK_IN_USE:
+        return "another pod uses the same disk there: give this pod one of its own"
     if first is not None and first.reason in _BY_OTHER_PODS:
         return "other pods exclude it there: compare their affinity and spread rules with those of this pod"
     return "make room there, or add a node" if may_add else "make room there"

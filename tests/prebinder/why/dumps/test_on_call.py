@@ -14,6 +14,7 @@ from tests.prebinder.why.documents import (
     Document,
     at,
     claim,
+    csi_node,
     driver,
     event,
     metadata,
@@ -22,7 +23,7 @@ from tests.prebinder.why.documents import (
     storage_class,
     volume,
 )
-from tests.prebinder.why.dumps.clusters import HOUR, NODES, NOTHING_ELSE, ON_A1, at_once, of_claim
+from tests.prebinder.why.dumps.clusters import HOUR, NODES, NOTHING_ELSE, ON_A1, at_once, local, of_claim
 from tests.prebinder.why.dumps.dump import (
     LATER,
     NOW_MADE,
@@ -37,6 +38,7 @@ from tests.prebinder.why.dumps.dump import (
 
 NO_DRIVER = f"MountDevice failed: driver name {DRIVER} not found in the list of registered CSI drivers"
 FULL = "rpc error: code = ResourceExhausted desc = no space left in the pool"
+DISK: Document = {"volumes": [{"name": "d", "gcePersistentDisk": {"pdName": "d"}}]}
 GOLD = "gold.storageclass.storage.k8s.io/requests.storage"
 FORBIDDEN = 'persistentvolumeclaims "data-db-0" is forbidden: '
 OVER_GOLD = f"exceeded quota: gold, requested: {GOLD}=10Gi, used: {GOLD}=95Gi, limited: {GOLD}=100Gi"
@@ -213,7 +215,53 @@ DUMPS = {
         [pod("db-0", "data"), {**claim(), "metadata": metadata("data", "production")}, *NODES],
         "Namespace production has one.",
     ),
+    "the claim to copy waits for its first pod": Dump(
+        "DataSourceNotReady",
+        [
+            copied_from("PersistentVolumeClaim", "original"),
+            claim("original", storage_class="later"),
+            storage_class("later", DRIVER),
+            NOW_MADE,
+            *NODES,
+            *INSTALLED,
+        ],
+        "create a pod that uses original: its class binds on first use",
+    ),
     # Nodes.
+    "a node has room, and not yet the driver that has to be on it": Dump(
+        "DriverNotOnNode",
+        [
+            pod("db-0", "data"),
+            claim(volume="pv-1"),
+            volume(claim="data", zone="a"),
+            LATER,
+            node("a1", "a"),
+            node("b1", "b"),
+            SCHEDULED,
+            driver(preventPodSchedulingIfMissing=True),
+            csi_node("a1"),
+            csi_node("b1", DRIVER),
+        ],
+        "is not registered on node a1, which could run the pod",
+        "make room",
+    ),
+    "the local volume that would fit is on a node that is gone": Dump(
+        "TopologyConflict",
+        [
+            pod("db-0", "data"),
+            claim(storage_class="local-storage"),
+            local("pv-1", "gone"),
+            storage_class("local-storage"),
+            *NODES,
+        ],
+        "kubernetes.io/hostname in (gone)",
+    ),
+    "another pod has the disk": Dump(
+        "NoNodeFits",
+        [pod("db-0", spec=DISK), pod("other", node="a1", spec=DISK), node("a1"), SCHEDULED],
+        "another pod uses the same disk there",
+        "make room",
+    ),
     "only the control plane has room": Dump(
         "NoNodeFits",
         [pod("db-0"), tainted("a1", "node-role.kubernetes.io/control-plane"), SCHEDULED],

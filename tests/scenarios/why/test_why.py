@@ -277,15 +277,17 @@ async def test_without_rights_it_says_what_it_could_not_read(
 ) -> None:
     """A user of one namespace may read neither classes nor volumes nor nodes, and gets no guess.
 
-    What the PV controller reports is none.
+    What the PV controller and kube-scheduler report is none.
     """
     world = own_world
+    later = await world.storage_class(None, "later")
     now = await world.storage_class(None, "now", binding=IMMEDIATE)
     await world.admin.create(
         claim(world.namespace, "data", claim_spec(now)),
         claim(world.namespace, "typo", claim_spec(f"{now}w")),
-        claim(world.namespace, "idle", claim_spec(await world.storage_class(None, "later"))),
+        claim(world.namespace, "idle", claim_spec(later)),
     )
+    await world.pod("app", {"wanted": claim_spec(later)})
     kubeconfig = await world.cluster.kubeconfig_for_service_account(world.namespace, "default")
     rule = {"apiGroups": [""], "resources": ["persistentvolumeclaims", "pods", "events"], "verbs": ["get", "list"]}
     role = {"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"namespace": world.namespace, "name": "view"}}
@@ -302,3 +304,7 @@ async def test_without_rights_it_says_what_it_could_not_read(
     item = await asker.names("pvc/typo", "StorageClassNotFound")
     assert "Event ProvisioningFailed of persistentvolume-controller" in item["evidence"][0]["object"]
     await asker.names("pvc/idle", "WaitForFirstConsumer", exit_code=0)
+    for target in ("pod/app", "pvc/wanted"):
+        item = await asker.names(target, "StaticOnlyNoMatch")
+        assert item["message"].startswith("default-scheduler reports that no node that could run the pod has a volume")
+        assert "didn't find available persistent volumes to bind" in item["evidence"][0]["found"]

@@ -9,7 +9,7 @@ from binder.matching.rejection import Reason
 from kube.objects.model import READ_WRITE_ONCE_POD, Claim, Pod
 from prebinder.config.duration import age_text
 from prebinder.why.causes.finding import Finding, Step
-from prebinder.why.causes.leases import lapsed_lease, lease_name
+from prebinder.why.causes.leases import lapsed_lease, lease_name, look_for_pv_controller
 from prebinder.why.causes.objects import (
     claim_link,
     claim_object,
@@ -22,6 +22,11 @@ from prebinder.why.causes.termination import held_up_by
 from prebinder.why.facts.details import Condition, EventRecord
 from prebinder.why.facts.facts import Facts, Source
 from prebinder.why.report.report import Evidence
+
+_OF_PODS: Final = "kubernetes.io/pvc-protection"
+_AS_SNAPSHOT_SOURCE: Final = "snapshot.storage.kubernetes.io/pvc-as-source-protection"
+_AS_CLONE_SOURCE: Final = "provisioner.storage.kubernetes.io/cloning-protection"
+"""Finalizers of pvc_protection_controller.go, of external-snapshotter and of external-provisioner."""
 
 _RESIZE_FAILED: Final = frozenset({"ControllerResizeError", "NodeResizeError"})
 _RESIZING: Final = frozenset({"Resizing", "FileSystemResizePending"})
@@ -40,7 +45,7 @@ def terminating(facts: Facts, claim: Claim) -> Finding | None:
     since = "" if details is None or details.deleted is None else f" for {age_text(facts.now - details.deleted)}"
     users = [pod for pod in users_of(facts, claim) if pod.node_name] if facts.has(Source.PODS) else []
     users = users or _ended_users(facts, claim)
-    held, step = _held_by(claim, users)
+    held, step = _held_by_nothing_running(facts, claim, finalizers) if not users else _held_by(claim, users)
     finding = Finding(
         Reason.CLAIM_DELETING,
         f"The claim has been terminating{since}, and {held}." if since else f"The claim is being deleted, and {held}.",
@@ -60,15 +65,30 @@ def _ended_users(facts: Facts, claim: Claim) -> list[Pod]:
     return [pod for pod in pods if pod.finished and pod.node_name and claim.key in pod.claim_keys]
 
 
+def _held_by_nothing_running(facts: Facts, claim: Claim, finalizers: Sequence[str]) -> tuple[str, Step]:
+    """Return what the finalizers stand for that are left although no pod uses the claim."""
+    if _AS_SNAPSHOT_SOURCE in finalizers:
+        return "a VolumeSnapshot of it is not done", Step(
+            f"kubectl -n {claim.namespace} get volumesnapshot",
+            "the claim goes when its snapshots are ready, or those that fail are deleted",
+        )
+    if _AS_CLONE_SOURCE in finalizers:
+        return "another claim is being filled from it", Step(
+            f"kubectl -n {claim.namespace} get pvc",
+            "the claim goes when the copy is Bound, or that claim is deleted",
+        )
+    if set(finalizers) == {_OF_PODS} and facts.has(Source.PODS):
+        return f"no pod uses it: kube-controller-manager, which removes {_OF_PODS}, has not", look_for_pv_controller()
+    return "its finalizers are not removed", Step(
+        f"kubectl -n {claim.namespace} get pvc {claim.name} -o yaml",
+        "the component that set each finalizer has to remove it; removing one by hand may leak or lose the volume",
+    )
+
+
 def _held_by(claim: Claim, users: Sequence[Pod]) -> tuple[str, Step]:
     """Return what holds a claim that is being deleted, and what lets it go."""
     names = " ".join(pod.name for pod in users[:3])
     gone = "its volume goes too if its reclaim policy is Delete"
-    if not users:
-        return "its finalizers are not removed", Step(
-            f"kubectl -n {claim.namespace} get pvc {claim.name} -o yaml",
-            "the component that set each finalizer has to remove it; removing one by hand may leak or lose the volume",
-        )
     if users[0].finished:
         return f"pod {named(pod.name for pod in users)}, which has ended, still names it", Step(
             f"kubectl -n {claim.namespace} delete pod {names}",

@@ -50,6 +50,7 @@ _NO_DRIVER: Final = re.compile(
 )
 """Of csi_client.go in pkg/volume/csi, and of csi_handler.go in external-attacher."""
 
+_NO_ANSWER: Final = re.compile(r"dial unix \S+\.sock")
 _NOT_FOUND: Final = re.compile(r'(?P<kind>secret|configmap) "(?P<name>[^"]+)" not found')
 _OVER: Final = frozenset({"Pulling", "Pulled", "Failed", "BackOff", "Created", "Started", "FailedCreatePodSandBox"})
 """What the kubelet reports about a pod only after its volumes are mounted (syncPod in kubelet.go)."""
@@ -290,7 +291,8 @@ def reported_by_kubelet(facts: Facts, pod: Pod) -> Finding | None:
             return reported
         verb = "mounted" if code is Reason.MOUNT_FAILED else "attached"
         user = _user_elsewhere(facts, pod) if code is Reason.ATTACH_CONFLICT else None
-        step = Step(f"kubectl -n {pod.namespace} describe pod {pod.name}")
+        driver = _unavailable(facts, pod, event)
+        step = Step(f"kubectl -n {pod.namespace} describe pod {pod.name}") if not driver else _let_it_run(driver, pod)
         return Finding(
             code,
             f"A volume of the pod cannot be {verb} on node {pod.node_name}.",
@@ -324,6 +326,14 @@ def _let_it_run(driver: str, pod: Pod) -> Step:
         f"kubectl get daemonset -A | grep -i {stem_of(driver)}",
         f"let the node plugin of {driver} run on node {pod.node_name}; the kubelet then tries again",
     )
+
+
+def _unavailable(facts: Facts, pod: Pod, event: EventRecord) -> str:
+    """Return the driver whose socket on the node nothing listens to, empty if it is another failure."""
+    if not _NO_ANSWER.search(event.note):
+        return ""
+    named_there = set(_VOLUME.findall(event.note))
+    return next((each.driver for _, each in _volumes_of(pod, facts.snapshot) if each.name in named_there), "")
 
 
 def _without_object(facts: Facts, pod: Pod, event: EventRecord) -> Finding | None:

@@ -48,6 +48,11 @@ def of_kubelet(reason: str, note: str) -> Document:
     return event("Pod", "db-0", reason, note, reporter="kubelet")
 
 
+def ending(finalizer: str) -> Document:
+    """A claim without a volume that is being deleted, and has this finalizer."""
+    return claim(metadata={"deletionTimestamp": at(HOUR), "finalizers": [finalizer]})
+
+
 def copied_from(kind: str, name: str, group: str = "") -> Document:
     return claim(spec={"dataSourceRef": {"apiGroup": group, "kind": kind, "name": name}})
 
@@ -88,6 +93,40 @@ DUMPS = {
         [*ON_A1, of_kubelet("FailedMount", 'MountVolume.SetUp failed for volume "certs" : secret "tls" not found')],
         'mounts Secret "tls", which does not exist',
         "cannot be mounted",
+    ),
+    "the driver's socket on the node is dead": Dump(
+        "MountFailed",
+        [
+            *ON_A1,
+            of_kubelet(
+                "FailedMount",
+                'MountDevice failed for volume "pv-1" : rpc error: code = Unavailable desc = connection error: '
+                'desc = "transport: Error while dialing: dial unix /csi/csi.sock: connect: connection refused"',
+            ),
+        ],
+        f"let the node plugin of {DRIVER} run on node a1",
+    ),
+    # A claim that is being deleted.
+    "a snapshot of it is not done": Dump(
+        "ClaimTerminating",
+        [ending("snapshot.storage.kubernetes.io/pvc-as-source-protection"), *NODES],
+        "kubectl -n web get volumesnapshot",
+    ),
+    "it is being copied": Dump(
+        "ClaimTerminating",
+        [ending("provisioner.storage.kubernetes.io/cloning-protection"), *NODES],
+        "another claim is being filled from it",
+    ),
+    "nothing uses it, and its protection is not lifted": Dump(
+        "ClaimTerminating",
+        [ending("kubernetes.io/pvc-protection"), pod("db-0", "data"), *NODES],
+        "kubectl -n kube-system get lease kube-controller-manager",
+        target="pvc/data",
+    ),
+    "another component's finalizer is left": Dump(
+        "ClaimTerminating",
+        [ending("backup.example/done"), *NODES],
+        "removing one by hand may leak or lose the volume",
     ),
     # What the provisioner reported a while ago.
     "the pool was full for the node chosen then, and now no node has room for the pod": Dump(

@@ -341,3 +341,22 @@ def test_the_claim_of_another_namespace_is_named_only_with_the_right_to_read_it(
     item = why("pvc/data", requesting("pv-1"), held, IMMEDIATE)
     assert item.code is Reason.VOLUME_STILL_CLAIMED
     assert "theirs" not in str(item)
+
+
+NOWHERE = {**DYNAMIC, "allowedTopologies": [{"matchLabelExpressions": [{"key": ZONE, "values": ["c"]}]}]}
+CALLED = event(
+    "PersistentVolumeClaim", "data", "ProvisioningFailed", "rpc error: code = Internal desc = full", reporter=DRIVER
+)
+
+
+@pytest.mark.parametrize("made", [DYNAMIC, NOWHERE, storage_class(provisioner=DRIVER)], ids=["", "topologies", "later"])
+def test_in_a_cluster_without_a_node_that_is_the_cause(made: Document) -> None:
+    documents = [pod("db-0", "data"), claim(), made, driver()]
+    of_pod, of_claim = why("pod/db-0", *documents), why("pvc/data", *documents)
+    assert_problem(of_pod, Reason.NO_NODE_FITS)
+    assert (of_claim.code, of_claim.message) == (of_pod.code, of_pod.message)
+    assert "has no node" in of_pod.message
+
+
+def test_without_nodes_what_the_driver_answers_is_the_cause() -> None:
+    assert_problem(why("pvc/data", claim(), DYNAMIC, driver(), CALLED), Reason.BACKEND_ERROR)

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from typing import Final, TypeVar
+from typing import Final
 
 from immutables import Map
 
@@ -48,7 +48,6 @@ STEP: Final = 100
 ANSWERED_IN_A_TURN: Final = 25
 """Pods and claims whose decisions are returned without a pause: each begins its writes in the same turn."""
 
-T = TypeVar("T")
 Answer = asyncio.Future[Decision | None]
 
 

@@ -4,7 +4,7 @@ The rule: a PersistentVolume is wrong if no segment that the driver reports can 
 affinity allows. Only keys that both sides name can disagree; a segment implies nothing about other labels of its nodes.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from csi.health.verdict import Segment
 from csi.proto import csi_v1_pb2 as csi
@@ -14,18 +14,6 @@ from kube.objects.model import NodeSelector, NodeSelectorTerm, Requirement
 def segments(accessible: Iterable[csi.Topology]) -> tuple[Segment, ...]:
     """Return the segments of a response, each once and in a fixed order, so that equal responses compare equal."""
     return tuple(sorted({Segment(tuple(sorted(topology.segments.items()))) for topology in accessible}, key=_labels))
-
-
-def matches(segment: Segment, labels: Mapping[str, str]) -> bool:
-    """Whether a node with these labels lies in the segment."""
-    return all(labels.get(key) == value for key, value in segment.labels)
-
-
-def reachable(topology: Sequence[Segment] | None, labels: Mapping[str, str]) -> bool:
-    """Whether the volume is accessible from a node with these labels; without any constraint it is accessible
-    everywhere.
-    """
-    return not topology or any(matches(segment, labels) for segment in topology)
 
 
 def contradiction(topology: Sequence[Segment] | None, affinity: NodeSelector | None) -> str | None:

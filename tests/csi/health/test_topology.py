@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from csi.health.topology import contradiction, matches, reachable, segments
+from csi.health.topology import contradiction, segments
 from csi.health.verdict import Segment
 from csi.proto import csi_v1_pb2 as csi
 from kube.objects.model import NodeSelector, NodeSelectorTerm, Requirement
@@ -23,23 +23,6 @@ A, B = segment(zone="a"), segment(zone="b")
 def test_segments_are_sorted_and_single() -> None:
     answer = [csi.Topology(segments={"zone": zone, "rack": "1"}) for zone in "bab"]
     assert segments(answer) == (segment(rack="1", zone="a"), segment(rack="1", zone="b"))
-
-
-@pytest.mark.parametrize(
-    ("topology", "labels", "expected"),
-    [
-        pytest.param((A,), {"zone": "a", "rack": "1"}, True, id="in the segment"),
-        pytest.param((A,), {"zone": "b"}, False, id="elsewhere"),
-        pytest.param((A,), {}, False, id="node without the label"),
-        pytest.param((A, B), {"zone": "b"}, True, id="any segment suffices"),
-        pytest.param((segment(zone="a", rack="1"),), {"zone": "a", "rack": "2"}, False, id="all labels of one"),
-        pytest.param((segment(),), {}, True, id="an empty segment matches every node"),
-        pytest.param((), {}, True, id="no constraint"),
-        pytest.param(None, {}, True, id="not said"),
-    ],
-)
-def test_reachable(topology: tuple[Segment, ...] | None, labels: dict[str, str], expected: bool) -> None:
-    assert reachable(topology, labels) is expected
 
 
 @pytest.mark.parametrize(
@@ -87,5 +70,5 @@ labels = st.dictionaries(st.sampled_from(["zone", "rack"]), st.sampled_from("ab"
 @given(st.lists(labels.map(lambda pairs: segment(**pairs)), max_size=3), labels)
 def test_a_node_that_both_sides_allow_refutes_any_contradiction(topology: list[Segment], node: dict[str, str]) -> None:
     affinity = node_selector(node)
-    if any(matches(segment, node) for segment in topology):
+    if any(set(segment.labels) <= node.items() for segment in topology):
         assert contradiction(topology, affinity) is None

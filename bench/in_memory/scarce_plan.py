@@ -109,7 +109,7 @@ def _run(seed: int, pods: int, few: int) -> tuple[int, float]:
         for decision in plan(view, waiting[first : first + few], _NOW):
             if isinstance(decision, Reserve):
                 placed += 1
-                view = replace(view, ledger=view.ledger.with_holds(holds_of(decision, _NOW)))
+                view = replace(view, ledger=view.ledger.with_holds(holds_of(decision)))
     return placed, perf_counter() - began
 
 

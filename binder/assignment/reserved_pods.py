@@ -7,7 +7,6 @@ there are several nodes kube-scheduler chooses, and nothing is booked.
 
 from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
-from datetime import datetime
 
 from binder.matching.controller_match import committed_volume
 from binder.model.ledger import Hold
@@ -54,7 +53,7 @@ def _reserved_volume(view: View, claim: Claim) -> Volume | None:
     return committed_volume(claim, view.snapshot.classes, committed) or next(held, None)
 
 
-def former_bookings(view: View, now: datetime) -> tuple[Hold, ...]:
+def former_bookings(view: View) -> tuple[Hold, ...]:
     """Return holds that book the one node of each pod with reserved volumes, if it has room there."""
     holds: list[Hold] = []
     nodes = [node for _, node in sorted(view.snapshot.nodes.items())]
@@ -71,7 +70,7 @@ def former_bookings(view: View, now: datetime) -> tuple[Hold, ...]:
         left[PODS] -= NANO
         for name, amount in reserved.pod.requests:
             left[name] = left.get(name, 0) - amount
-        holds.extend(_holds(view, reserved, node, now))
+        holds.extend(_holds(view, reserved, node))
     return tuple(holds)
 
 
@@ -83,7 +82,7 @@ def _only_node(reserved: ReservedPod, index: NodeIndex, nodes: list[Node]) -> No
     return nodes[possible.bit_length() - 1] if possible.bit_count() == 1 else None
 
 
-def _holds(view: View, reserved: ReservedPod, node: Node, now: datetime) -> Iterator[Hold]:
+def _holds(view: View, reserved: ReservedPod, node: Node) -> Iterator[Hold]:
     pod = reserved.pod
     for volume in reserved.volumes:
         if volume.claim is None:
@@ -98,7 +97,6 @@ def _holds(view: View, reserved: ReservedPod, node: Node, now: datetime) -> Iter
                 pod_key=pod.key,
                 node=node.name,
                 requests=pod.requests,
-                made_at=now,
                 resource_version=volume.resource_version,
                 seen=True,
             )

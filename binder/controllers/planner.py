@@ -93,7 +93,7 @@ class Planner:
             if number % STEP == 0:
                 await asyncio.sleep(0)
         self._index, self._indexed = index, volumes
-        booked = partial(former_bookings, self._view(), self._clock.now())
+        booked = partial(former_bookings, self._view())
         self.ledger = self.ledger.with_holds(await self._aside(booked))
 
     @contextmanager
@@ -186,14 +186,12 @@ class Planner:
         try:
             work = partial(_decided, self._view(), pods, now, self._groupings, self._solving)
             decided = await self._aside(work)
-            await self._answer(requests, decided, now)
+            await self._answer(requests, decided)
         finally:
             for answer in requests.values():
                 _resolve(answer, None)
 
-    async def _answer(
-        self, requests: Mapping[str, Answer], decided: Mapping[str, Decision | Exception], now: datetime
-    ) -> None:
+    async def _answer(self, requests: Mapping[str, Answer], decided: Mapping[str, Decision | Exception]) -> None:
         """Record the reservations and return the decisions, a few at a time: all at once would block the event loop."""
         noted = 0
         for key, answer in requests.items():
@@ -203,7 +201,7 @@ class Planner:
                 _resolve(answer, decision)
             elif self._is_about(decision.pod):
                 if isinstance(decision, Reserve):
-                    self.ledger = self.ledger.with_holds(holds_of(decision, now))
+                    self.ledger = self.ledger.with_holds(holds_of(decision))
                 _resolve(answer, decision)
                 noted += len(decision.pod.claims)
             if noted >= ANSWERED_IN_A_TURN:
@@ -290,7 +288,7 @@ def _decided(
     for pod in _by_urgency(view, pods, now):
         alone = _decided(view, [pod], now, groupings, solving)[pod.key]
         if isinstance(alone, Reserve):
-            view = replace(view, ledger=view.ledger.with_holds(holds_of(alone, now)))
+            view = replace(view, ledger=view.ledger.with_holds(holds_of(alone)))
         decided[pod.key] = alone
     return decided
 

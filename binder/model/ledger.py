@@ -7,7 +7,6 @@ gone: the last CPU must not be booked for two pods. The ledger is a persistent v
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from datetime import datetime
 
 from immutables import Map
 
@@ -30,7 +29,6 @@ class Hold:
     pod_key: str
     node: str
     requests: tuple[tuple[str, int], ...]
-    made_at: datetime
     resource_version: int | None = None
     seen: bool = False
     settled: bool = False

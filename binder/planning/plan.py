@@ -66,7 +66,7 @@ def plan(
         for demand, decision in zip(turn, decisions, strict=True):
             if isinstance(decision, Refuse):
                 refused[_wants(demand)] = decision
-        reserved = (hold for decision in decisions if isinstance(decision, Reserve) for hold in holds_of(decision, now))
+        reserved = (hold for decision in decisions if isinstance(decision, Reserve) for hold in holds_of(decision))
         view = replace(view, ledger=view.ledger.with_holds(reserved))
     return tuple(decided.get(pod.key) or Wait(pod, Reason.PROGRESSING, until=now) for pod in ordered)
 
@@ -76,7 +76,7 @@ def _wants(demand: Demand) -> tuple[object, ...]:
     return (demand.kind, frozenset(claim.key for claim in (*demand.required, *demand.optional)))
 
 
-def holds_of(reserve: Reserve, now: datetime) -> tuple[Hold, ...]:
+def holds_of(reserve: Reserve) -> tuple[Hold, ...]:
     """Return the holds on a decision's volumes and node until the watch shows its writes."""
     return tuple(
         Hold(
@@ -86,7 +86,6 @@ def holds_of(reserve: Reserve, now: datetime) -> tuple[Hold, ...]:
             pod_key=reserve.pod.key,
             node=reserve.node,
             requests=reserve.pod.requests,
-            made_at=now,
         )
         for placement in reserve.placements
     )

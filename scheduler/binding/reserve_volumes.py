@@ -36,7 +36,7 @@ class ReserveVolumes:
             return refused
         ledger = cluster.storage.ledger
         # An existing hold belongs to another pod, for the same claim on the same terms: it stays with that pod.
-        made = [hold for hold in _holds(placement, cluster) if hold.volume not in ledger.holds]
+        made = [hold for hold in _holds(placement) if hold.volume not in ledger.holds]
         return replace(cluster, storage=replace(cluster.storage, ledger=ledger.with_holds(made))) if made else cluster
 
 
@@ -106,10 +106,10 @@ def _used_alone(placement: ScheduleResult, cluster: ClusterView) -> Rejection | 
     return None
 
 
-def _holds(placement: ScheduleResult, cluster: ClusterView) -> Iterator[Hold]:
+def _holds(placement: ScheduleResult) -> Iterator[Hold]:
     pod, choice = placement.pod, placement.volumes
     names = [(claim, volume.name) for claim, volume in choice.volumes]
     names += [(claim, _MADE + claim.uid) for claim in choice.provision]
     for claim, volume in names:
         # The view counts the pod on its node; the hold books nothing besides.
-        yield Hold(volume, claim.key, claim.uid, pod.key, placement.node, (), cluster.now)
+        yield Hold(volume, claim.key, claim.uid, pod.key, placement.node, ())

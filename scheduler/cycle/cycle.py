@@ -53,12 +53,6 @@ class Judgement:
             return self._why_left_out(node)
         return next((rejection for _, rule in self.rules if (rejection := rule.why(node)) is not None), None)
 
-    def refusing(self, node: NodeInfo) -> str | None:
-        """Return the name of the plugin that rejects the node first, None if it fits or no plugin was run."""
-        if self.left_out >> node.number & 1:
-            return self.confined_by[0].name
-        return next((plugin.name for plugin, rule in self.rules if rule.why(node) is not None), None)
-
     def _why_left_out(self, node: NodeInfo) -> Rejection:
         names = [plugin.name for plugin in self.confined_by]
         for plugin, rule in self.rules:

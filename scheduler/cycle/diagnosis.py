@@ -38,11 +38,6 @@ class Diagnosis:
     plugins: frozenset[Plugin]
 
     @property
-    def refused_by(self) -> frozenset[str]:
-        """The names of the plugins."""
-        return frozenset(plugin.name for plugin in self.plugins)
-
-    @property
     def hints(self) -> frozenset[QueueingHint]:
         """The queueing hints of the plugins."""
         return frozenset(plugin.queueing_hint for plugin in self.plugins)

@@ -120,7 +120,7 @@ def test_pods_reserved_earlier_count() -> None:
     first, second = (seen.snapshot.pods[f"default/db-{number}"] for number in range(2))
     (decision,) = plan(seen, [first], NOW)
     assert isinstance(decision, Reserve)
-    later = replace(seen, ledger=seen.ledger.with_holds(holds_of(decision, NOW)))
+    later = replace(seen, ledger=seen.ledger.with_holds(holds_of(decision)))
     (decision,) = plan(later, [second], NOW)
     assert isinstance(decision, Reserve)
     assert decision.node == "n2"
@@ -144,7 +144,7 @@ def test_a_reserved_pod_in_the_way_is_named() -> None:
     first, second = (seen.snapshot.pods[f"default/db-{number}"] for number in range(2))
     (decision,) = plan(seen, [first], NOW)
     assert isinstance(decision, Reserve)
-    later = replace(seen, ledger=seen.ledger.with_holds(holds_of(decision, NOW)))
+    later = replace(seen, ledger=seen.ledger.with_holds(holds_of(decision)))
     (refused,) = plan(later, [second], NOW)
     assert Reason.OTHER_POD_PENDING in reasons(refused)
 

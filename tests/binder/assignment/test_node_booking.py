@@ -95,7 +95,7 @@ def test_pods_of_an_earlier_pass_attach_all_their_claims() -> None:
     (first,) = plan(seen, [pods["default/first"]], NOW)
     assert node_of(first) == "n1"
     assert isinstance(first, Reserve)
-    later = replace(seen, ledger=seen.ledger.with_holds(holds_of(first, NOW)))
+    later = replace(seen, ledger=seen.ledger.with_holds(holds_of(first)))
     (second,) = plan(later, [pods["default/second"]], NOW)
     assert node_of(second) == "n2"
 

@@ -1,11 +1,11 @@
 """Holds: what keeps a volume, what books a node, and when each ends."""
 
 from binder.model.ledger import Hold, Ledger
-from tests.builders import EPOCH, volume
+from tests.builders import volume
 
 
 def hold(name: str = "v", *, pod: str = "default/web", claim: str = "default/data") -> Hold:
-    return Hold(name, claim, "uid", pod, "n1", (("cpu", 1),), EPOCH)
+    return Hold(name, claim, "uid", pod, "n1", (("cpu", 1),))
 
 
 def test_a_hold_keeps_the_volume_until_the_watch_shows_our_write() -> None:

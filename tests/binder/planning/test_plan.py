@@ -139,7 +139,7 @@ def test_what_an_earlier_pass_reserved_is_neither_taken_nor_booked_twice() -> No
     pods = seen.snapshot.pods
     (first,) = plan(seen, [pods["default/p0"]], NOW)
     assert isinstance(first, Reserve)
-    later = replace(seen, ledger=seen.ledger.with_holds(holds_of(first, NOW)))
+    later = replace(seen, ledger=seen.ledger.with_holds(holds_of(first)))
     again, second, third = plan(later, [pods[f"default/p{n}"] for n in range(3)], NOW)
     assert isinstance(again, Wait)
     assert again.reason is Reason.ALREADY_RESERVED

@@ -51,7 +51,7 @@ def test_its_message_names_the_reason_no_node_fits() -> None:
     decision = decide(NEW, view(*NODES, *NOISE), WITH_QUIET)
     assert isinstance(decision, Unschedulable)
     assert diagnose(decision).text() == "0/2 nodes are available: 2 node(s) were noisy."
-    assert diagnose(decision).refused_by == {"Quiet"}
+    assert {plugin.name for plugin in diagnose(decision).plugins} == {"Quiet"}
 
 
 def test_without_a_message_its_name_and_reason_are_reported() -> None:

@@ -1,7 +1,8 @@
 """People and other controllers change what a reservation stands on: each time it ends in a right and clean state.
 
 Mode annotate, unless a story says otherwise, and pods of a scheduler that does not exist: reservations stay as they
-are, because no scheduler binds.
+are, because no scheduler binds. The pods are reported as unschedulable, so that the controller does not wait for their
+scheduler; stories with binds come last, because after a bind it waits for other binds of the schedulers.
 """
 
 from collections.abc import AsyncIterator
@@ -24,7 +25,14 @@ async def reserved_pod(world: World, *volumes: str) -> tuple[str, str]:
     disks = await world.storage_class("annotate")
     await world.volumes(disks, *(world.volume(word, disks, zone="zone-a") for word in volumes))
     await world.pod("app", {"data": claim_spec(disks)}, extra=UNSCHEDULED)
+    await report_unschedulable(world)
     return disks, await reserved(world)
+
+
+async def report_unschedulable(world: World) -> None:
+    """Write what a scheduler writes on a pod that it found no node for."""
+    no_node = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    await world.admin.patch("Pod", "app", {"status": {"conditions": [no_node]}}, world.namespace, "status")
 
 
 async def reserved(world: World, *besides: str) -> str:
@@ -70,60 +78,13 @@ async def test_the_pod_is_deleted(world: World) -> None:
     await clean(world)
 
 
-@pytest.mark.parametrize("mode", ["prebind", "complete"])
-async def test_all_is_deleted_after_the_bind(world: World, mode: str) -> None:
-    """What was bound is Kubernetes' to release: the volume stays Released, with its claimRef."""
-    disks = await world.storage_class(mode)
-    (volume,) = await world.volumes(disks, world.volume("one", disks, zone="zone-a"))
-    await world.pod("app", {"data": claim_spec(disks)}, gated=True, extra=UNSCHEDULED)
-    await eventually(world.bound, lambda bound: bound == {"data": volume}, "bound")
-    await world.admin.delete("Pod", "app", world.namespace)
-    await world.admin.delete("PersistentVolumeClaim", "data", world.namespace)
-    await eventually(world.volume_phases, lambda phases: phases == {volume: "Released"}, "released by Kubernetes")
-    await clean(world)
-
-
-@asynccontextmanager
-async def committed(world: World) -> AsyncIterator[str]:
-    """While inside the PV controller sleeps, and a pod's claim has a volume in mode prebind: the claimRef is ours."""
-    disks = await world.storage_class("prebind")
-    (name,) = await world.volumes(disks, world.volume("one", disks, zone="zone-a"))
-    async with world.pv_controller_paused():
-        await world.pod("app", {"data": claim_spec(disks)}, extra=UNSCHEDULED)
-        no_node = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
-        await world.admin.patch("Pod", "app", {"status": {"conditions": [no_node]}}, world.namespace, "status")
-        await reserved(world)
-        yield name
-
-
-async def test_the_pod_is_deleted_before_the_pv_controller_saw_the_claim_ref(world: World) -> None:
-    async with committed(world) as name:
-        await world.admin.delete("Pod", "app", world.namespace)
-        await clean(world)
-        assert await world.volume_phases() == {name: "Available"}
-
-
-@pytest.mark.parametrize("key", ["reserved-for", "reserved-for-uid", "expires-at", "bound-at"])
-async def test_garbage_beside_our_claim_ref(world: World, key: str) -> None:
-    """The record proves that the claimRef is ours: it is taken back, made again, and then used as ever."""
-    async with committed(world) as name:
-        garbage = {"metadata": {"annotations": {f"{world.prefix}{key}": "???"}}}
-        patched = await world.admin.patch("PersistentVolume", name, garbage)
-        version = patched["metadata"]["resourceVersion"]
-        await eventually(
-            lambda: version_of(world, "PersistentVolume", name), lambda current: current != version, "something is done"
-        )
-        await reserved(world)
-    await eventually(world.bound, lambda bound: bound == {"data": name}, "bound")
-    await clean(world)
-
-
 async def test_the_node_of_a_local_volume_is_deleted(world: World) -> None:
     node = world.name("node")
     await world.cluster.add_nodes([NodeSpec(node, "zone-a")])
     disks = await world.storage_class("annotate")
     await world.volumes(disks, world.volume("local", disks, node=node))
     await world.pod("app", {"data": claim_spec(disks)}, extra=UNSCHEDULED)
+    await report_unschedulable(world)
     await reserved(world)
     await world.admin.delete("Node", node)
     await clean(world)
@@ -153,17 +114,6 @@ async def test_the_volume_is_taken_by_another_claim(world: World) -> None:
     assert taken["spec"]["claimRef"] == his
     assert world.prefix not in str(taken["metadata"].get("annotations", {}))
     assert second != first
-
-
-async def test_a_user_binds_the_claim_to_another_volume(world: World) -> None:
-    _, first = await reserved_pod(world, "one")
-    manual = world.volume("manual", "", zone="zone-b")
-    manual["spec"]["storageClassName"] = world.name("disks")
-    manual["spec"]["claimRef"] = {"namespace": world.namespace, "name": "data"}
-    await world.admin.create(manual)
-    await eventually(world.bound, lambda bound: bound == {"data": world.name("manual")}, "bound elsewhere", 60)
-    await clean(world)
-    assert (await world.volume_phases())[first] == "Available"
 
 
 GARBAGE: dict[str, tuple[str, dict[str, str | None]]] = {
@@ -225,3 +175,64 @@ async def test_a_user_writes_our_annotations_where_nothing_is_reserved(world: Wo
     await world.admin.patch("PersistentVolumeClaim", "data", body, world.namespace)
     await clean(world)
     assert await traces(world) == []
+
+
+@pytest.mark.parametrize("mode", ["prebind", "complete"])
+async def test_all_is_deleted_after_the_bind(world: World, mode: str) -> None:
+    """What was bound is Kubernetes' to release: the volume stays Released, with its claimRef."""
+    disks = await world.storage_class(mode)
+    (volume,) = await world.volumes(disks, world.volume("one", disks, zone="zone-a"))
+    await world.pod("app", {"data": claim_spec(disks)}, gated=True, extra=UNSCHEDULED)
+    await eventually(world.bound, lambda bound: bound == {"data": volume}, "bound")
+    await world.admin.delete("Pod", "app", world.namespace)
+    await world.admin.delete("PersistentVolumeClaim", "data", world.namespace)
+    await eventually(world.volume_phases, lambda phases: phases == {volume: "Released"}, "released by Kubernetes")
+    await clean(world)
+
+
+@asynccontextmanager
+async def committed(world: World) -> AsyncIterator[str]:
+    """While inside the PV controller sleeps, and a pod's claim has a volume in mode prebind: the claimRef is ours.
+
+    The volume is committed at once because of the scheduling gate, and again because the pod is unschedulable.
+    """
+    disks = await world.storage_class("prebind")
+    (name,) = await world.volumes(disks, world.volume("one", disks, zone="zone-a"))
+    async with world.pv_controller_paused():
+        await world.pod("app", {"data": claim_spec(disks)}, gated=True, extra=UNSCHEDULED)
+        await reserved(world)
+        await report_unschedulable(world)
+        yield name
+
+
+async def test_the_pod_is_deleted_before_the_pv_controller_saw_the_claim_ref(world: World) -> None:
+    async with committed(world) as name:
+        await world.admin.delete("Pod", "app", world.namespace)
+        await clean(world)
+        assert await world.volume_phases() == {name: "Available"}
+
+
+@pytest.mark.parametrize("key", ["reserved-for", "reserved-for-uid", "expires-at", "bound-at"])
+async def test_garbage_beside_our_claim_ref(world: World, key: str) -> None:
+    """The record proves that the claimRef is ours: it is taken back, made again, and then used as ever."""
+    async with committed(world) as name:
+        garbage = {"metadata": {"annotations": {f"{world.prefix}{key}": "???"}}}
+        patched = await world.admin.patch("PersistentVolume", name, garbage)
+        version = patched["metadata"]["resourceVersion"]
+        await eventually(
+            lambda: version_of(world, "PersistentVolume", name), lambda current: current != version, "something is done"
+        )
+        await reserved(world)
+    await eventually(world.bound, lambda bound: bound == {"data": name}, "bound")
+    await clean(world)
+
+
+async def test_a_user_binds_the_claim_to_another_volume(world: World) -> None:
+    _, first = await reserved_pod(world, "one")
+    manual = world.volume("manual", "", zone="zone-b")
+    manual["spec"]["storageClassName"] = world.name("disks")
+    manual["spec"]["claimRef"] = {"namespace": world.namespace, "name": "data"}
+    await world.admin.create(manual)
+    await eventually(world.bound, lambda bound: bound == {"data": world.name("manual")}, "bound elsewhere", 60)
+    await clean(world)
+    assert (await world.volume_phases())[first] == "Available"

@@ -1,7 +1,8 @@
 """The directory that holds all of one cluster, who owns it, and what a crash left behind.
 
 A directory is owned by the process that holds the lock on its `owner.lock`; the system releases the lock when that
-process ends in whatever way. The pid of everything started for the cluster is written to `pids`.
+process ends in whatever way. The pid of everything started for the cluster is written to `pids`, with the time at which
+the system started it: together they name one process only, also when the number is used again.
 """
 
 import fcntl
@@ -11,6 +12,8 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from devcluster.errors import ClusterError
@@ -40,7 +43,7 @@ class State:
         """Record a process started for this cluster, so that it is found even if owner and reaper are both killed."""
         self._started.append(process)
         with (self.directory / _PIDS).open("a", encoding="ascii") as file:
-            file.write(f"{process.pid}\n")
+            file.write(f"{process.pid} {_started_at(process.pid)}\n")
 
     def release(self) -> None:
         """Kill what still runs, remove the directory and release the lock."""
@@ -108,7 +111,7 @@ def remove_if_abandoned(directory: Path) -> bool:
     if lock is None:
         return False
     for pid in _recorded(directory):
-        if _works_on(pid, directory):
+        with suppress(ProcessLookupError):  # it ended by itself, or another process ended it
             os.kill(pid, signal.SIGKILL)
     remove(directory)
     os.close(lock)
@@ -153,21 +156,25 @@ def _try_lock(directory: Path) -> int | None:
     return lock
 
 
-def _recorded(directory: Path) -> list[int]:
+def _recorded(directory: Path) -> Iterator[int]:
+    """Yield the recorded processes that still exist. Without /proc there are none: only the reaper cleans up."""
     try:
-        lines = (directory / _PIDS).read_text(encoding="ascii").split()
+        lines = (directory / _PIDS).read_text(encoding="ascii").splitlines()
     except FileNotFoundError:
-        return []
-    return [int(line) for line in lines if line.isdecimal()]
+        return
+    for pid, _, started_at in (line.partition(" ") for line in lines):
+        if started_at and started_at == _started_at(int(pid)):
+            yield int(pid)
 
 
-def _works_on(pid: int, directory: Path) -> bool:
-    """Whether that process is one of the cluster's: the number may have been reused by another one since.
+def _started_at(pid: int) -> str:
+    """Return when the process was started, in ticks since the system was, empty if it is gone or there is no /proc.
 
-    Every component has a path below its cluster's directory among its arguments. Without /proc the answer is no, and
-    only the reaper cleans up.
+    Its arguments would not do to know it again: a process that is just being started does not have them yet.
     """
     try:
-        return str(directory).encode() in Path(f"/proc/{pid}/cmdline").read_bytes()
+        status = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
-        return False
+        return ""
+    # The name, in parentheses, may contain anything. starttime is the 22nd field, see proc_pid_stat(5).
+    return status.rpartition(")")[2].split()[19]

@@ -100,6 +100,24 @@ def test_what_outlives_owner_and_reaper_is_ended_by_the_next(owner: "subprocess.
     assert not directory.exists()
 
 
+def test_what_was_started_a_moment_ago_is_ended_by_the_next(directory: Path, tmp_path: Path) -> None:
+    """The system does not show the arguments of a process until it has loaded its program."""
+    state, abandoned = State(directory), tmp_path / "abandoned"
+    for _ in range(20):
+        abandoned.mkdir()
+        (abandoned / "owner.lock").touch()
+        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)", str(abandoned)])
+        state.record(child)
+        recorded = (directory / "pids").read_text(encoding="ascii").splitlines()
+        (abandoned / "pids").write_text(recorded[-1], encoding="ascii")
+        assert remove_if_abandoned(abandoned)
+        try:
+            assert child.wait(timeout=30) == -signal.SIGKILL
+        finally:
+            child.kill()
+    state.release()
+
+
 def test_what_ended_before_it_owned_its_directory_is_discarded(directory: Path) -> None:
     directory.mkdir()
     discard(directory)
@@ -126,7 +144,7 @@ def test_a_recorded_pid_reused_by_another_process_is_not_killed(
     reaper, child = started_by(owner)
     stranger = subprocess.Popen(["sleep", "600"])
     with (directory / "pids").open("a", encoding="ascii") as pids:
-        pids.write(f"{stranger.pid}\n")
+        pids.write(f"{stranger.pid} 1\n")
     os.kill(reaper, signal.SIGKILL)
     owner.kill()
     owner.wait()

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Mapping
@@ -11,13 +10,9 @@ from pathlib import Path
 
 import aiohttp
 
+from devcluster.processes.ports import LOOPBACK, free_ports
+
 DEADLINE = 60.0
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class Process:
@@ -33,7 +28,7 @@ class Process:
         assert self.process.returncode is None, f"it ended by itself with exit code {self.process.returncode}"
         async with aiohttp.ClientSession() as session:
             try:
-                async with session.get(f"http://127.0.0.1:{self.port}{path}") as answer:
+                async with session.get(f"http://{LOOPBACK}:{self.port}{path}") as answer:
                     return answer.status, await answer.text()
             except aiohttp.ClientConnectionError:
                 return 0, ""
@@ -61,8 +56,8 @@ async def running(
     command: str, kubeconfig: Path, *flags: str, env: Mapping[str, str] | None = None
 ) -> AsyncIterator[Process]:
     """Run `pvc-prebinder COMMAND` while inside, with more environment variables; killed at the end unless stopped."""
-    port = free_port()
-    address = f"127.0.0.1:{port}"
+    (port,) = free_ports(1)
+    address = f"{LOOPBACK}:{port}"
     arguments = [sys.executable, "-m", "prebinder.cli", command, "--kubeconfig", str(kubeconfig)]
     arguments += ["--metrics-bind-address", address, "--health-bind-address", address]
     process = await asyncio.create_subprocess_exec(

@@ -18,8 +18,8 @@ hypothesis.settings.load_profile("unhurried")
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """One worker more than cores, four at most: stories wait for Leases, drivers and timers more than they work."""
-    return min(4, (os.cpu_count() or 1) + 1)
+    """Two workers more than cores, four at most: stories wait for Leases, drivers and timers more than they work."""
+    return min(4, (os.cpu_count() or 1) + 2)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

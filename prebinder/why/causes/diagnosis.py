@@ -197,7 +197,7 @@ def _of_pod(examination: _Examination, pod: Pod, without: str = "") -> Finding |
         finding = examination.first(PLACED_POD_CHECKS, pod)
         return finding or (None if examination.blocked else _not_held_up(examination.facts, pod))
     finding = finding or examination.first(POD_CHECKS, pod) or _overdue_provisioning(examination, pod, without)
-    return examination.first(UNREAD_POD_CHECKS, pod) if finding is None and examination.blocked else finding
+    return finding or examination.first(UNREAD_POD_CHECKS, pod)
 
 
 def _overdue_provisioning(examination: _Examination, pod: Pod, without: str) -> Finding | None:

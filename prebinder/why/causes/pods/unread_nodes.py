@@ -27,7 +27,14 @@ class _Text(NamedTuple):
     clause: str
 
 
-_SEEN_BY_SCHEDULER: Final = (Source.NODES, Source.VOLUMES, Source.CLASSES, Source.CLAIMS)
+_SEEN_BY_SCHEDULER: Final = (
+    Source.NODES,
+    Source.ALL_PODS,
+    Source.VOLUMES,
+    Source.CLASSES,
+    Source.CLAIMS,
+    Source.CSI_NODES,
+)
 _VERDICT: Final = re.compile(r"\d+/\d+ nodes are available:? \S|no nodes available to schedule pods")
 
 _OF_CLAIMS: Final = (

@@ -10,6 +10,7 @@ from tests.prebinder.why.documents import (
     BOUND,
     DRIVER,
     INSTALLED,
+    SCHEDULED,
     Document,
     assert_problem,
     claim,
@@ -134,6 +135,19 @@ def test_a_pod_that_preempts_others_has_no_problem_that_is_known() -> None:
     waits = pod("db-0", "data", status={"nominatedNodeName": "a1"})
     item = why("pod/db-0", waits, *BOUND, verdict("3 Insufficient cpu."), without=OF_CLUSTER)
     assert item.code is Reason.INCONCLUSIVE
+
+
+@pytest.mark.parametrize(
+    ("source", "code", "reasons"),
+    [
+        (Source.ALL_PODS, Reason.NO_NODE_FITS, "3 Insufficient cpu."),
+        (Source.CSI_NODES, Reason.ATTACH_LIMIT_REACHED, "3 node(s) exceed max volume count."),
+    ],
+)
+def test_what_is_on_the_nodes_counts_as_well(source: Source, code: Reason, reasons: str) -> None:
+    item = why("pod/db-0", *WAITS, node("a1"), SCHEDULED, *INSTALLED, verdict(reasons), without=[source])
+    assert_problem(item, code)
+    assert item.message.endswith(f"That cannot be confirmed without {source} (forbidden).")
 
 
 def test_what_was_read_of_the_nodes_counts_more() -> None:

@@ -5,7 +5,7 @@ nothing.
 """
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from random import Random
@@ -16,7 +16,7 @@ from binder.controllers.planner import Planner
 from binder.controllers.wakeups import Wakeups
 from binder.matching.matching import binding_mode, class_of
 from binder.matching.rejection import Reason
-from binder.model.decision import Applied, Decision, Finish, Lost, Mode, Outdated, Refuse, Reserve, Wait
+from binder.model.decision import Applied, Decision, Finish, Lost, Mode, Outdated, Placement, Refuse, Reserve, Wait
 from binder.model.demand import MOST_CLAIMS
 from binder.planning.commitment import scheduler_may_serve
 from binder.reporting.announce import Announcer
@@ -246,11 +246,16 @@ class Reconciler:
         self._histories.pop(decision.pod.key, None)
         held = {placement.claim.key for placement in decision.placements}
         unread = {key: claim for key, claim in known.items() if key not in held}
-        prebound = isinstance(decision, Reserve) and decision.mode is Mode.PREBIND
+        prebound = decision.placements if isinstance(decision, Reserve) and decision.mode is Mode.PREBIND else ()
         return await self._lift(decision.pod, unread, None, prebound=prebound)
 
     async def _lift(
-        self, decided: Pod, unread: Mapping[str, KnownClaim], wake: float | None, *, prebound: bool = False
+        self,
+        decided: Pod,
+        unread: Mapping[str, KnownClaim],
+        wake: float | None,
+        *,
+        prebound: Sequence[Placement] = (),
     ) -> float | None:
         """Release the pod to kube-scheduler; return when to retry, soon if that did not work.
 

@@ -8,10 +8,11 @@ removed, and nothing else of a pod is changed.
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from binder.matching.matching import is_mine
+from binder.model.decision import Placement
 from binder.reporting.announce import Announcer
 from binder.reservation.contract import Annotations
 from binder.writers.object_client import FASTER, ObjectClient
@@ -67,11 +68,12 @@ class SchedulingGate:
         snapshot = self._client.snapshot()
         return {key: _known(key, snapshot) for key in pod.claim_keys}
 
-    async def lift(self, pod: Pod, unread: Mapping[str, KnownClaim], *, prebound: bool = False) -> bool:
+    async def lift(self, pod: Pod, unread: Mapping[str, KnownClaim], *, prebound: Sequence[Placement] = ()) -> bool:
         """Remove our gate if the pod carries it; False if it is still there and has to be tried again.
 
-        A `prebound` pod, whose volumes the PV controller has yet to bind, waits its turn among the writers of volumes:
-        it cannot run sooner, and kube-scheduler must not see it before the volumes' claimRefs.
+        With `prebound` volumes, which the PV controller has yet to bind, it waits its turn among the writers of volumes:
+        the pod cannot run sooner, and kube-scheduler must not see it before the volumes' claimRefs. A volume that was
+        released meanwhile, because its reservation expired for instance, keeps the gate.
 
         `unread` are those of its claims that are known from a watch only, as the decision saw them. They are read
         first, with the volumes held for them, because watches are not synchronised: a recreated pod may be seen beside
@@ -88,7 +90,18 @@ class SchedulingGate:
             seen = self._client.snapshot().pods.get(pod.key)
             if seen is None or seen.uid != pod.uid or not self._annotations.carries_gate(seen):
                 return True
-            return await self._stand(unread) and await self._remove(seen)
+            return self._committed(prebound) and await self._stand(unread) and await self._remove(seen)
+
+    def _committed(self, placements: Sequence[Placement]) -> bool:
+        """Whether these volumes still name these claims, as far as is known without a request."""
+        snapshot = self._client.snapshot()
+        for placement in placements:
+            claim, volume = snapshot.claims.get(placement.claim.key), snapshot.volumes.get(placement.volume.name)
+            if claim is None or claim.uid != placement.claim.uid or claim.deleting:
+                return False
+            if volume is None or not is_mine(claim, volume):
+                return False
+        return True
 
     async def _remove(self, pod: Pod) -> bool:
         left = [{"name": gate} for gate in self._annotations.other_gates(pod)]

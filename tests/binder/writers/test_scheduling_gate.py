@@ -53,6 +53,33 @@ async def test_the_volumes_of_all_prebound_pods_are_held_first_and_gates_removed
     assert written == in_order
 
 
+async def test_a_volume_that_is_released_while_the_gate_waits_for_its_turn_keeps_the_gate() -> None:
+    world = World(Mode.PREBIND)
+    names = [f"web-{number}" for number in range(50)]
+    world.put(*(volume_object(f"pv-{name}") for name in names), *(claim_object(name) for name in names))
+    world.put(*(pod_object(name, [name], gated=True) for name in names))
+    thief = {"kind": "PersistentVolumeClaim", "namespace": "elsewhere", "name": "thief", "uid": "uid-thief"}
+    robbed: list[str] = []
+
+    def rob(request: Request) -> None:
+        """Before the first gate is removed, from the pod whose turn comes last."""
+        if not robbed and "/pods/" in request.path:
+            robbed.append(world.server.writes[-1].name.removeprefix("default/"))
+            held = {volume["spec"]["claimRef"]["name"]: volume for volume in world.server.all("persistentvolumes")}
+            name = held[robbed[0]]["metadata"]["name"]
+            world.server.change("persistentvolumes", name, lambda document: document["spec"].update(claimRef=thief))
+
+    world.server.before_write = rob
+    async with world.process() as process:
+        await process.run(0.5)
+        waiting = {pod["metadata"]["name"] for pod in world.server.all("pods") if pod["spec"].get("schedulingGates")}
+        assert waiting == set(robbed)
+        world.put(volume_object("pv-spare"))
+        await process.run()
+    assert not any(pod["spec"].get("schedulingGates") for pod in world.server.all("pods"))
+    assert world.volume("pv-spare")["spec"]["claimRef"]["name"] == robbed[0]
+
+
 @pytest.mark.parametrize("mode", [Mode.ANNOTATE, Mode.PREBIND, Mode.COMPLETE])
 async def test_the_gate_is_lifted_after_the_last_write_for_the_volumes(mode: Mode) -> None:
     world = World(mode)

@@ -120,7 +120,8 @@ def former_reservations(
 def take_back(
     name: str, claim: Claim, snapshot: Snapshot, annotations: Annotations, *, written: bool = False
 ) -> Release | None:
-    """Return the release of the volume's reservation for the claim; None if there is none of ours any more.
+    """Return the release of the volume's reservation for the claim; None if there is none of ours any more, or if it is
+    held for a claim recreated under the name: a claimRef without uid would name that one too.
 
     `written`: the attempt that is rolled back wrote the claimRef, which therefore needs no record.
     """
@@ -129,10 +130,13 @@ def take_back(
         return None
     reservation = annotations.reservation_of(volume)
     reserved = reservation is not None and reservation.is_for(claim)
+    present = snapshot.claims.get(claim.key, claim)
+    if reservation is not None and not reserved and reservation.is_for(present):
+        return None
     clear = (written or annotations.claim_ref_is_ours(volume)) and reference_is_ours(volume, claim.key, claim.uid)
     if not reserved and not clear:
         return None
-    release = _given_up(volume, snapshot.claims.get(claim.key, claim), Cause.LOST, annotations)
+    release = _given_up(volume, present, Cause.LOST, annotations)
     return replace(release, clear_reference=clear)
 
 

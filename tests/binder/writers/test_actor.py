@@ -1,13 +1,16 @@
 """Reserving, seen from the API server: what is written, in which order, and what is taken back on a loss."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from binder.model.decision import Applied, Mode, Placement, Reserve
 from binder.reporting.observe import ConflictKind
+from binder.reservation.contract import DEFAULT_PREFIX
 from binder.reservation.release import Cause
 from binder.writers.preconditions import LostPlacement
+from binder.writers.rollback import Held
 from kube.client.transport import Request
 from kube.errors import LeadershipLost
 from tests.binder.stories import three_claims
@@ -241,6 +244,27 @@ async def test_a_volume_that_is_released_while_its_claim_waits_for_its_turn_is_l
     with pytest.raises(LostPlacement, match="released before its claim was written"):
         await applier.reserve_claims(decision, volumes)
     assert world.reserved("data") is None
+
+
+async def test_what_is_held_for_a_claim_recreated_under_the_name_is_not_rolled_back_with_its_predecessor() -> None:
+    """Another pod with the claim was served while this one waited for its turn."""
+    world = World(Mode.PREBIND)
+    world.put(volume_object("pv-1"), claim_object("data"), pod_object("web", ["data"], gated=True))
+    process, planned = await decided(world, "pv-1")
+    applier, decision = process.reconciler.actor.applier, replace(planned, mode=Mode.PREBIND)
+    held: list[Held] = []
+    volumes = await applier.reserve_volumes(decision, held)
+    world.server.remove("persistentvolumeclaims", "default/data")
+    recreated = claim_object("data")
+    recreated["metadata"]["uid"] = "uid-2"
+    world.put(recreated)
+    later = {DEFAULT_PREFIX + "reserved-for-uid": "uid-2", DEFAULT_PREFIX + "claim-ref": "default/data/uid-2"}
+    world.server.change("persistentvolumes", "pv-1", lambda volume: volume["metadata"]["annotations"].update(later))
+    reserved = world.volume("pv-1")
+    with pytest.raises(LostPlacement):
+        await applier.reserve_claims(decision, volumes)
+    await process.reconciler.actor.rollback.roll_back(held)
+    assert world.volume("pv-1") == reserved
 
 
 async def test_a_volume_planned_in_place_of_an_unhealthy_one_stays() -> None:

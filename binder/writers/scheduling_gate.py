@@ -71,9 +71,9 @@ class SchedulingGate:
     async def lift(self, pod: Pod, unread: Mapping[str, KnownClaim], *, prebound: Sequence[Placement] = ()) -> bool:
         """Remove our gate if the pod carries it; False if it is still there and has to be tried again.
 
-        With `prebound` volumes, which the PV controller has yet to bind, it waits its turn among the writers of volumes:
-        the pod cannot run sooner, and kube-scheduler must not see it before the volumes' claimRefs. A volume that was
-        released meanwhile, because its reservation expired for instance, keeps the gate.
+        With `prebound` volumes, which the PV controller has yet to bind, it waits its turn among the writers of
+        volumes: the pod cannot run sooner, and kube-scheduler must not see it before the volumes' claimRefs. A volume
+        that was released meanwhile, because its reservation expired for instance, keeps the gate.
 
         `unread` are those of its claims that are known from a watch only, as the decision saw them. They are read
         first, with the volumes held for them, because watches are not synchronised: a recreated pod may be seen beside

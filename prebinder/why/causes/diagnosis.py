@@ -1,6 +1,6 @@
 """Runs the checks in their order and builds the answer about an object from their findings."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final, TypeVar
@@ -10,6 +10,8 @@ from binder.matching.rejection import Reason
 from kube.objects.model import SELECTED_NODE, WAIT_FOR_FIRST_CONSUMER, Claim, Pod, Volume, value_of
 from prebinder.config.duration import age_text
 from prebinder.why.causes.claims.creation import creation_refused
+from prebinder.why.causes.claims.data_sources import original_of
+from prebinder.why.causes.claims.lifecycle import file_system_waits
 from prebinder.why.causes.finding import Finding, Step
 from prebinder.why.causes.objects import (
     CLAIM,
@@ -114,7 +116,7 @@ def explain_absent_claim(facts: Facts, namespace: str, name: str) -> Item | None
 def _of_claim(examination: _Examination, claim: Claim) -> Finding | None:
     finding = _of_claim_alone(examination, claim)
     if finding is not None:
-        return finding
+        return _of_first_pod(examination, finding, claim) or finding
     waiting = examination.attempt(_waiting_users, claim)
     if waiting is not None:
         return waiting
@@ -127,6 +129,18 @@ def _of_claim(examination: _Examination, claim: Claim) -> Finding | None:
             if not examination.blocked and _waits_for(examination.facts, claim):
                 return _waits_for_pod(examination, claim, pod)
     return None
+
+
+def _of_first_pod(examination: _Examination, finding: Finding, claim: Claim) -> Finding | None:
+    """Return why no pod that uses the claim has a node, if that is what the claim's file system waits for to grow."""
+    if finding.code is not Reason.RESIZE_PENDING or not file_system_waits(examination.facts, claim):
+        return None
+    users = [*users_of(examination.facts, claim)] if examination.facts.has(Source.PODS) else []
+    if any(pod.node_name for pod in users):
+        return None
+    causes = (_of_pod(examination, pod, without=claim.key) for pod in users if not pod.deleting)
+    cause = next((cause for cause in causes if cause is not None and cause.problem), None)
+    return None if cause is None else replace(cause, links=(claim_link(claim, finding.code), *cause.links))
 
 
 def _waits_for_pod(examination: _Examination, claim: Claim, pod: Pod) -> Finding:
@@ -162,23 +176,26 @@ def _of_claim_alone(examination: _Examination, claim: Claim) -> Finding | None:
     finding = examination.first(CLAIM_CHECKS, claim)
     if finding is None and examination.blocked:
         finding = examination.first(UNREAD_CLAIM_CHECKS, claim)
-    return _followed(examination, finding, {claim.key})
+    return _followed(examination, finding, claim, {claim.key})
 
 
-def _followed(examination: _Examination, finding: Finding | None, seen: set[str]) -> Finding | None:
-    """Return the cause in the claim that is to be copied, if that is what a claim waits for."""
+def _followed(examination: _Examination, finding: Finding | None, claim: Claim, seen: Set[str]) -> Finding | None:
+    """Return the cause in the claim whose data is to be copied, if that is what the claim waits for."""
     if finding is None or finding.code is not Reason.DATA_SOURCE_NOT_READY:
         return finding
-    original = examination.facts.snapshot.claims.get(finding.links[-1].name)
+    original = original_of(examination.facts, claim)
     if original is None or original.fully_bound or original.key in seen:
         return finding
-    behind = _followed(examination, examination.first(CLAIM_CHECKS, original), {*seen, original.key})
+    first = examination.first(CLAIM_CHECKS, original)
+    behind = _followed(examination, first, original, {*seen, original.key})
     if behind is not None and behind.code is Reason.WAIT_FOR_FIRST_CONSUMER:
         look, note = finding.next[0], f"create a pod that uses {original.name}: its class binds on first use"
         return replace(finding, evidence=(*finding.evidence, *behind.evidence), next=(replace(look, note=note),))
     if behind is None or not behind.problem:
         return finding
-    return replace(behind, links=(*finding.links[:-1], *behind.links))
+    # A snapshot is between the two claims; a claim that is copied is the same object as the first one behind.
+    before = tuple(link for link in finding.links if link.name != original.key or link.kind != CLAIM)
+    return replace(behind, links=(*before, *behind.links))
 
 
 def _of_pod(examination: _Examination, pod: Pod, without: str = "") -> Finding | None:

@@ -9,6 +9,7 @@ from typing import Final
 
 from prebinder.why.causes import reported, volume_state
 from prebinder.why.causes.claims import (
+    allowed_topologies,
     claim_and_class,
     data_sources,
     lifecycle,
@@ -53,6 +54,7 @@ CLAIM_CHECKS: Final[tuple[ClaimCheck, ...]] = (
     # Whatever it reported before it stopped.
     provisioning.provisioner_stopped,
     # What the provisioner itself reports, or that it reports nothing.
+    allowed_topologies.chosen_node_not_allowed,
     reported.refused_by_provisioner,
     provisioning.provisioner_silent,
     # Explain a claim only if nothing else does.

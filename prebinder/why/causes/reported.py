@@ -6,6 +6,7 @@ recognised by a part that its component cannot omit, such as a gRPC code.
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
@@ -69,10 +70,12 @@ _MAY_STILL_RUN: Final = re.compile(r"code = (?:Canceled|DeadlineExceeded|Unavail
 _ADVICE: Final[Mapping[Reason, str]] = {
     Reason.REQUEST_NOT_SUPPORTED: "the driver will never accept this request: change the claim or the class",
     Reason.INSUFFICIENT_STORAGE: "add capacity to the backend, or request less",
-    Reason.TOPOLOGY_NOT_ALLOWED: "the chosen node is outside of the class's allowedTopologies: compare their labels",
-    Reason.DRIVER_NOT_ON_NODE: "let the driver's node plugin run on that node: it reports the node's topology",
     Reason.DATA_SOURCE_NOT_READY: "make the source usable; a ReferenceGrant has to allow one of another namespace",
     Reason.BACKEND_ERROR: "an error of the driver or of its storage: see the driver's logs",
+    Reason.TOPOLOGY_NOT_ALLOWED: "use only topology keys of the driver, as CSINodes list them, in the "
+    "allowedTopologies of the class",
+    Reason.DRIVER_NOT_ON_NODE: "let the driver's node plugin run on the node, and give the node the labels that "
+    "are its topology keys",
 }
 
 _EXTENDER: Final = re.compile(
@@ -99,8 +102,16 @@ _BIND_TIMEOUT: Final = re.compile(
 )
 
 
-def refused_by_provisioner(facts: Facts, claim: Claim) -> Finding | None:
-    """The provisioner tried and reports a failure (ProvisioningFailed, controller.go of external-provisioner)."""
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The last failure that a provisioner reported about a claim, and what it amounts to."""
+
+    code: Reason
+    event: EventRecord
+
+
+def provisioner_failure(facts: Facts, claim: Claim) -> Failure | None:
+    """Return the last failure of the claim's provisioner (ProvisioningFailed in controller.go there)."""
     for event in facts.events_of("PersistentVolumeClaim", claim.key):
         if event.reason == "Provisioning" and event.type == "Normal":
             continue
@@ -109,17 +120,24 @@ def refused_by_provisioner(facts: Facts, claim: Claim) -> Finding | None:
         code = next((code for pattern, code in _OF_PROVISIONERS if pattern.search(event.note)), None)
         if code is None and event.reason == "ProvisioningFailed" and event.reporter != PV_CONTROLLER:
             code = Reason.BACKEND_ERROR  # Its secret or its parameters, for example.
-        if code is None:
-            continue
-        reporter = event.reporter or "the provisioner"
-        return Finding(
-            code,
-            f"{reporter} failed to provision the volume.",
-            (claim_link(claim), Link("Provisioner", reporter, event.reason)),
-            (quoted(facts, event),),
-            (Step(f"kubectl -n {claim.namespace} describe pvc {claim.name}", _advice(code, event.note)),),
-        )
+        if code is not None:
+            return Failure(code, event)
     return None
+
+
+def refused_by_provisioner(facts: Facts, claim: Claim) -> Finding | None:
+    """The provisioner tried and reports a failure, which is all that is known."""
+    failure = provisioner_failure(facts, claim)
+    if failure is None:
+        return None
+    reporter = failure.event.reporter or "the provisioner"
+    return Finding(
+        failure.code,
+        f"{reporter} failed to provision the volume.",
+        (claim_link(claim), Link("Provisioner", reporter, failure.event.reason)),
+        (quoted(facts, failure.event),),
+        (Step(f"kubectl -n {claim.namespace} describe pvc {claim.name}", _advice(failure.code, failure.event.note)),),
+    )
 
 
 def _is_of_an_earlier_choice(facts: Facts, claim: Claim, event: EventRecord) -> bool:

@@ -130,8 +130,12 @@ class AttachmentDetails(Struct, frozen=True, gc=False):
 
 
 class SnapshotRecord(_Named, frozen=True, gc=False):
-    """A VolumeSnapshot: `ready` if a volume can be created from it; `restore_size` in nano-units, 0 if not stated."""
+    """A VolumeSnapshot: `ready` if a volume can be created from it; `restore_size` in nano-units, 0 if not stated.
 
+    `claim` is the claim in its namespace that it is taken of, empty for a snapshot that exists outside Kubernetes.
+    """
+
+    claim: str = ""
     ready: bool = False
     content: str = ""
     restore_size: int = 0

@@ -69,12 +69,13 @@ class Gathering:
     """Collects objects and returns facts. `faults` are lines for the user about objects that could not be read.
 
     `only_waiting` drops bound objects that nothing pending uses, so that a large cluster takes no more memory than what
-    is pending in it. Pods have to be added first then, claims second and volumes third.
+    is pending in it. Pods have to be added first then, claims second, again if it `lacks_originals`, and volumes third.
     """
 
     def __init__(self, prefix: str, *, only_waiting: bool = False) -> None:
         self._only_waiting = only_waiting
         self._wanted: set[str] = set()
+        self._copied: set[str] = set()
         self._idle_classes: set[str] = set()
         self.faults: list[str] = []
         self.kinds: set[str] = set()
@@ -104,6 +105,11 @@ class Gathering:
                 self._record(kind, raw)
         except (MalformedObject, msgspec.MsgspecError) as error:
             self.faults.append(f"{source}: {error}")
+
+    @property
+    def lacks_originals(self) -> bool:
+        """Whether a claim that is to be copied was not added: it may have been skipped as idle before its copy came."""
+        return not self._copied <= self._records["PersistentVolumeClaim"].keys()
 
     @property
     def written_at(self) -> datetime | None:
@@ -180,7 +186,8 @@ class Gathering:
         if phase != "Bound" or metadata.deletion_timestamp is not None:
             return False
         if kind == "PersistentVolumeClaim":
-            return f"{metadata.namespace}/{metadata.name}" not in self._wanted
+            key = f"{metadata.namespace}/{metadata.name}"
+            return key not in self._wanted and key not in self._copied
         spec = glance.spec or _VolumeSpec()
         owner = f"{spec.claim_ref.namespace}/{spec.claim_ref.name}" if spec.claim_ref else ""
         if owner in self._wanted or (metadata.name or "") in self._wanted:
@@ -200,8 +207,10 @@ class Gathering:
         self._records[kind][key] = record
         self._changed.add(kind)
         if isinstance(record, Claim):
-            self._details[Source.CLAIMS][key] = claim_details(raw)
+            self._details[Source.CLAIMS][key] = details = claim_details(raw)
             self._wanted.update((key, record.volume_name) if record.volume_name else (key,))
+            if not record.volume_name and details.data_source is not None and details.data_source.kind == kind:
+                self._copied.add(f"{record.namespace}/{details.data_source.name}")
         elif isinstance(record, Pod):
             self._wanted.update(record.claim_keys)
             if not self._only_waiting or record.phase == "Pending" or record.deleting:

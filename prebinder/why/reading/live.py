@@ -77,8 +77,11 @@ class LiveReader:
         if source is Source.PODS and not self._namespace:
             resource = _WAITING_PODS
         namespace = self._namespace if source in OF_THE_NAMESPACE else ""
+        take = partial(self._take, resource, source)
         try:
-            await self._api.list_all(resource, partial(self._take, resource, source), namespace=namespace, limit=_PAGE)
+            await self._api.list_all(resource, take, namespace=namespace, limit=_PAGE)
+            if source is Source.CLAIMS and not namespace and self._gathering.lacks_originals:
+                await self._api.list_all(resource, take, limit=_PAGE)
         except Forbidden:
             self._skipped[source] = "forbidden"
         except NotFound:

@@ -54,6 +54,45 @@ async def test_a_snapshot(own_world: World, asker: Asker) -> None:
             await snapshotting.stop()
 
 
+async def test_a_snapshot_behind_other_causes(own_world: World, asker: Asker) -> None:
+    """A class that is missing, then a claim that is not bound, of which the snapshot is to be taken."""
+    world = own_world
+    await world.cluster.run_kubectl("apply", "-k", str(definitions()))
+    snapshotting = await world.cluster.start_sidecar("snapshot-controller")
+    try:
+        async with mock(world) as driver, driver.sidecar("csi-provisioner"):
+            await register(world, driver.name, driver.node)
+            made = await world.storage_class(None, "made", binding=IMMEDIATE, provisioner=driver.name)
+            from_snapshot = {"apiGroup": API, "kind": "VolumeSnapshot", "name": "before"}
+            late = world.name("late")
+            await world.admin.create(
+                claim(world.namespace, "data", claim_spec(made, "2Ti")),
+                claim(world.namespace, "copy", {**claim_spec(late), "dataSource": from_snapshot}),
+            )
+            about = {"driver": driver.name, "deletionPolicy": "Delete"}
+            await create(world, "VolumeSnapshotClass", world.name("snaps"), **about)
+            snapshot = {"source": {"persistentVolumeClaimName": "data"}, "volumeSnapshotClassName": world.name("snaps")}
+            await create(world, "VolumeSnapshot", "before", spec=snapshot)
+            item = await asker.names("pvc/copy", "StorageClassNotFound")
+            await typed(world, item["next"][0])
+            await world.storage_class(None, "late", binding=IMMEDIATE, provisioner=driver.name)
+
+            item = await asker.names("pvc/copy", "RequestNotSupported")  # Of the claim that the snapshot waits for.
+            chain = [link["name"] for link in item["causes"]]
+            assert chain[:3] == [f"{world.namespace}/{name}" for name in ("copy", "before", "data")]
+            await typed(world, item["next"][0])
+            await typed(world, f"kubectl -n {world.namespace} delete pvc data")
+            await world.admin.create(claim(world.namespace, "data", claim_spec(made)))
+            await bound(world, "data")
+            item = await asker.names("pvc/copy", "DataSourceNotReady")  # Nothing takes it.
+            await typed(world, item["next"][0])
+            async with driver.sidecar("csi-snapshotter"):
+                await bound(world, "copy")
+                await asker.names("pvc/copy", "Bound", exit_code=0)
+    finally:
+        await snapshotting.stop()
+
+
 async def test_a_claim_that_is_copied(own_world: World, asker: Asker) -> None:
     """One that is not bound for a reason of its own, and one whose volume is of the other mode."""
     world = own_world

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from devcluster.driver.volumes import create_volume
+from devcluster.driver.volumes import create_volume, delete_volume
 from tests.scenarios.environment.documents import IMMEDIATE, claim, claim_spec
+from tests.scenarios.environment.lost_volumes import let_go
 from tests.scenarios.environment.waiting import eventually
 from tests.scenarios.environment.world import World
 from tests.scenarios.processes.why_command import Asker, bound, typed
@@ -70,6 +71,41 @@ async def test_a_volume_that_the_driver_does_not_know(own_world: World, asker: A
         await request(world, "data", "2Gi")
         await grown(world, "data", "2Gi")
         await asker.names("pvc/data", "Bound", exit_code=0)
+
+
+async def test_what_hides_an_expansion(own_world: World, asker: Asker) -> None:
+    """The volume is lost, then nothing resizes it, then the driver has no room: each shows when the last is mended."""
+    world = own_world
+    async with directories(world, capacity=4 * GI) as driver:
+        made = await world.storage_class(None, "growing", binding=IMMEDIATE, provisioner=driver.name)
+        await world.admin.patch("StorageClass", made, {"allowVolumeExpansion": True})
+        storage = world.cluster.directory / f"volumes-{driver.name}"
+        for name, size in (("disk", GI), ("other", 2 * GI)):
+            create_volume(storage, name, size)
+        volume = world.volume("disk", made, driver=driver.name, handle="disk")
+        await world.volumes(made, volume)
+        await world.admin.create(claim(world.namespace, "data", claim_spec(made)))
+        await bound(world, "data")
+        await request(world, "data", "3Gi")
+        await world.admin.delete("PersistentVolume", world.name("disk"))
+        await eventually(lambda: let_go(world, "disk"), lambda gone: gone, "the volume is gone")
+        item = await asker.names("pvc/data", "ClaimLost")
+        await typed(world, item["next"][0])
+        owner = (await world.claims())["data"]["metadata"]
+        reference = {"namespace": world.namespace, "name": "data", "uid": owner["uid"]}
+        await world.admin.create({**volume, "spec": {**volume["spec"], "claimRef": reference}})
+        await bound(world, "data")
+
+        item = await asker.names("pvc/data", "ResizePending")
+        assert item["evidence"][-1]["found"] == "no such Lease"
+        await typed(world, item["next"][0])
+        async with driver.sidecar("csi-resizer"):
+            item = await asker.names("pvc/data", "ResizeFailed")
+            assert "rpc error: code = ResourceExhausted" in item["evidence"][-1]["found"]
+            await typed(world, item["next"][0])
+            delete_volume(storage, "other")
+            await grown(world, "data", "3Gi")
+            await asker.names("pvc/data", "Bound", exit_code=0)
 
 
 async def growing(world: World, driver: Installed, claims: tuple[str, ...]) -> None:

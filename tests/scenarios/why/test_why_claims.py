@@ -11,6 +11,7 @@ import pytest
 from devcluster.control_plane.nodes import NodeSpec
 from tests.scenarios.environment.admin import Document
 from tests.scenarios.environment.documents import DELAYED, IMMEDIATE, ZONE, claim, claim_spec, pod, pod_spec
+from tests.scenarios.environment.lost_volumes import let_go
 from tests.scenarios.environment.provisioner import provisioning
 from tests.scenarios.environment.waiting import eventually
 from tests.scenarios.environment.world import World
@@ -83,15 +84,6 @@ async def test_a_lost_volume_that_is_created_again(own_world: World, asker: Aske
     await bound(world, "data")
     await asker.names("pvc/data", "Bound", exit_code=0)
     await asker.names("pod/app", "NoNodeFits")
-
-
-async def let_go(world: World, word: str) -> bool:
-    """Take the finalizer away until the volume is gone: the controller manager gives it back."""
-    name = world.name(word)
-    if await world.admin.find("PersistentVolume", name) is None:
-        return True
-    await world.admin.patch("PersistentVolume", name, {"metadata": {"finalizers": None}})
-    return await world.admin.find("PersistentVolume", name) is None
 
 
 async def test_a_volume_that_is_to_grow(own_world: World, asker: Asker) -> None:

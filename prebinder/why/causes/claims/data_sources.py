@@ -51,6 +51,18 @@ def _step(claim: Claim, source: DataSource, problem: str) -> Step:
     return Step(look, f"{again} with at least that size" if _MORE_THAN in problem else "")
 
 
+def original_of(facts: Facts, claim: Claim) -> Claim | None:
+    """Return the claim whose data the claim is to have, by a snapshot or directly, None if none is known."""
+    source = _source(facts, claim)
+    if source is None:
+        return None
+    key = f"{source.namespace or claim.namespace}/{source.name}"
+    if source.kind == "VolumeSnapshot":
+        snapshot = facts.snapshots.get(key)
+        key = "" if snapshot is None or snapshot.content else f"{snapshot.namespace}/{snapshot.claim}"
+    return facts.snapshot.claims.get(key)
+
+
 def populator_pending(facts: Facts, claim: Claim) -> Finding | None:
     """An object of a third-party kind is the data source, and its populator has not finished (KEP-1495)."""
     source = _source(facts, claim)
@@ -84,6 +96,10 @@ def _problem_of_snapshot(facts: Facts, claim: Claim, source: DataSource) -> str 
     if snapshot is None:
         return _ABSENT
     if not snapshot.ready:
+        if snapshot.claim and not snapshot.content:
+            original = facts.need(Source.CLAIMS).claims.get(f"{snapshot.namespace}/{snapshot.claim}")
+            if original is not None and original.phase != "Bound":
+                return f"claim {snapshot.claim}, of which it is to be taken, is {original.phase}, not Bound"
         return f'it failed: "{snapshot.error}"' if snapshot.error else "it is not ready to use"
     if snapshot.restore_size > claim.request:
         return f"it needs {quantity_text(snapshot.restore_size)}, {_MORE_THAN} {quantity_text(claim.request)} requested"

@@ -131,6 +131,13 @@ def resize(facts: Facts, claim: Claim) -> Finding | None:
     return _resize_pending(facts, claim, waiting, state, sizes)
 
 
+def file_system_waits(facts: Facts, claim: Claim) -> bool:
+    """Whether the volume has grown, and its file system grows when a pod uses the claim."""
+    details = facts.claims.get(claim.key)
+    conditions = () if details is None else details.conditions
+    return any((each.type, each.status) == ("FileSystemResizePending", "True") for each in conditions)
+
+
 def _resize_pending(facts: Facts, claim: Claim, waiting: Condition | None, state: Evidence, sizes: str) -> Finding:
     """Return that nothing has failed yet. `waiting` is the condition that tells how far it is."""
     step = Step(f"kubectl -n {claim.namespace} describe pvc {claim.name}", "its Events have the resizer's message")

@@ -5,10 +5,14 @@ from datetime import timedelta
 import pytest
 
 from binder.matching.rejection import Reason
+from kube.objects.model import SELECTED_NODE
+from prebinder.why.report.report import Item
+from tests.builders import ZONE
 from tests.prebinder.why.documents import (
     DRIVER,
     DYNAMIC,
     INSTALLED,
+    SCHEDULED,
     Document,
     assert_problem,
     claim,
@@ -16,6 +20,7 @@ from tests.prebinder.why.documents import (
     event,
     lease,
     node,
+    pod,
     storage_class,
     volume,
     why,
@@ -71,6 +76,11 @@ CASES = [
                 Reason.DRIVER_NOT_ON_NODE,
                 "error generating accessibility requirements: failed to get selected CSINode n9: "
                 'csinode.storage.k8s.io "n9" not found',
+            ),
+            (
+                Reason.DRIVER_NOT_ON_NODE,
+                "error generating accessibility requirements: topology labels from selected node map[] does not match "
+                "topology keys from CSINode [topology.kubernetes.io/zone]",
             ),
             (Reason.BACKEND_ERROR, 'error getting secret login in namespace web: secrets "login" not found'),
             (Reason.REQUEST_NOT_SUPPORTED, 'with StorageClass "fast": rpc error: code = InvalidArgument desc = no'),
@@ -130,6 +140,40 @@ def test_the_cause_that_is_reported(code: Reason, documents: list[Document]) -> 
     assert_problem(why("pvc/data", *documents), code)
 
 
+def outside(key: str, value: str, words: str) -> Item:
+    """The answer about a claim whose class allows only this, after the provisioner refused node n1 in these words."""
+    allowed = [{"matchLabelExpressions": [{"key": key, "values": [value]}]}]
+    fast = {**storage_class(provisioner=DRIVER), "allowedTopologies": allowed}
+    chosen = claim(metadata={"annotations": {SELECTED_NODE: "n1"}})
+    nodes = (node("n1", "b"), node("n2", "a"))
+    refusal = failed(f"error generating accessibility requirements: {words}")
+    return why("pvc/data", chosen, fast, *INSTALLED, *nodes, pod("db-0", "data"), refusal, SCHEDULED)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "selected node '\"n1\"' topology '[{zone b}]' is not in allowed topologies: [[{hostname n1}]]",
+        'topology [{zone b}] from selected node "n1" is not in requisite: [[{hostname n1}]]',
+    ],
+    ids=["strict topology", "any of the allowed"],
+)
+def test_allowed_topologies_that_are_none_of_the_driver(words: str) -> None:
+    """The scheduler knows every label of the node, the provisioner only the topology keys of the driver."""
+    item = outside("kubernetes.io/hostname", "n1", words)
+    assert_problem(item, Reason.TOPOLOGY_NOT_ALLOWED)
+    assert "allows topologies by kubernetes.io/hostname, which is no topology key of its driver" in item.message
+    assert (item.evidence[0].object, item.evidence[0].found) == ("csinode/n1 topologyKeys", ZONE)
+    assert item.next[1] == "kubectl -n web delete pvc data"
+
+
+def test_a_node_that_was_moved_out_of_the_allowed_topologies() -> None:
+    item = outside(ZONE, "a", "selected node '\"n1\"' topology '[{zone b}]' is not in allowed topologies: [[{zone a}]]")
+    assert_problem(item, Reason.TOPOLOGY_NOT_ALLOWED)
+    assert "Node n1, chosen for the volume, is outside the allowedTopologies of fast" in item.message
+    assert item.next[1].startswith(f"kubectl -n web annotate pvc data {SELECTED_NODE}-")
+
+
 def test_the_secret_that_a_class_names_is_named() -> None:
     item = why(
         "pvc/data", claim(), DYNAMIC, *INSTALLED, failed("error getting secret login in namespace web: not found")
@@ -170,3 +214,12 @@ def test_a_file_system_that_does_not_grow_is_the_kubelets_failure() -> None:
     assert_problem(item, Reason.RESIZE_FAILED)
     assert item.message == "The volume cannot grow from 10Gi to 20Gi: the kubelet reports an error."
     assert "its file system not" in item.advice[0]
+
+
+def test_a_file_system_that_cannot_grow_because_its_pod_has_no_node() -> None:
+    grows = [resizing("FileSystemResizePending"), volume(claim="data", size="10Gi"), storage_class(), node("n1")]
+    item = why("pvc/data", *grows, pod("db-0", "data", cpu="9"), SCHEDULED)
+    assert_problem(item, Reason.NO_NODE_FITS)
+    assert [link.name for link in item.causes][:2] == ["web/data", "web/db-0"]
+    item = why("pvc/data", *grows, pod("db-0", "data", node="n1"), SCHEDULED)
+    assert_problem(item, Reason.RESIZE_PENDING)

@@ -55,7 +55,7 @@ async def test_a_snapshot(own_world: World, asker: Asker) -> None:
 
 
 async def test_a_snapshot_behind_other_causes(own_world: World, asker: Asker) -> None:
-    """A class that is missing, then a claim that is not bound, of which the snapshot is to be taken."""
+    """A class that is missing, a claim of which the snapshot is to be taken that is not bound, and then cannot go."""
     world = own_world
     await world.cluster.run_kubectl("apply", "-k", str(definitions()))
     snapshotting = await world.cluster.start_sidecar("snapshot-controller")
@@ -81,9 +81,15 @@ async def test_a_snapshot_behind_other_causes(own_world: World, asker: Asker) ->
             chain = [link["name"] for link in item["causes"]]
             assert chain[:3] == [f"{world.namespace}/{name}" for name in ("copy", "before", "data")]
             await typed(world, item["next"][0])
-            await typed(world, f"kubectl -n {world.namespace} delete pvc data")
+            await typed(world, f"kubectl -n {world.namespace} delete pvc data --wait=false")
+            item = await asker.names("pvc/copy", "ClaimTerminating")  # The snapshot keeps it.
+            assert "a VolumeSnapshot of it is not done" in item["message"]
+            await typed(world, item["next"][0])
+            await typed(world, f"kubectl -n {world.namespace} delete volumesnapshot before --timeout=60s")
+            await eventually(world.claims, lambda claims: "data" not in claims, "the claim is gone")
             await world.admin.create(claim(world.namespace, "data", claim_spec(made)))
             await bound(world, "data")
+            await create(world, "VolumeSnapshot", "before", spec=snapshot)
             item = await asker.names("pvc/copy", "DataSourceNotReady")  # Nothing takes it.
             await typed(world, item["next"][0])
             async with driver.sidecar("csi-snapshotter"):

@@ -74,8 +74,8 @@ _ADVICE: Final[Mapping[Reason, str]] = {
     Reason.BACKEND_ERROR: "an error of the driver or of its storage: see the driver's logs",
     Reason.TOPOLOGY_NOT_ALLOWED: "use only topology keys of the driver, as CSINodes list them, in the "
     "allowedTopologies of the class",
-    Reason.DRIVER_NOT_ON_NODE: "let the driver's node plugin run on the node, and give the node the labels that "
-    "are its topology keys",
+    Reason.DRIVER_NOT_ON_NODE: "let the driver's node plugin run on that node: it reports the node's topology, which "
+    "the node has to have as labels",
 }
 
 _EXTENDER: Final = re.compile(

@@ -196,12 +196,8 @@ class _SnapshotStatus(Wire):
     error: _VolumeError | None = None
 
 
-class _SnapshotSource(Wire):
-    persistent_volume_claim_name: Text = None
-
-
 class _SnapshotSpec(Wire):
-    source: _SnapshotSource | None = None
+    source: dict[str, Text] | None = None
 
 
 class _Snapshot(Wire):
@@ -338,11 +334,11 @@ def attachment_details(raw: bytes | Raw) -> AttachmentDetails:
 def snapshot(raw: bytes | Raw) -> SnapshotRecord:
     decoded = _SNAPSHOT.decode(raw)
     metadata, status = decoded.metadata or _Metadata(), decoded.status or _SnapshotStatus()
-    source = (decoded.spec or _SnapshotSpec()).source or _SnapshotSource()
+    source = (decoded.spec or _SnapshotSpec()).source or {}
     return SnapshotRecord(
         namespace=metadata.namespace or "default",
         name=metadata.name or "",
-        claim=source.persistent_volume_claim_name or "",
+        claim=source.get("persistentVolumeClaimName") or "",
         ready=bool(status.ready_to_use),
         content=status.bound_volume_snapshot_content_name or "",
         restore_size=_amounts({"size": status.restore_size}).get("size", 0),

@@ -1,6 +1,8 @@
-"""The answers about a claim and about the pod that uses it are the same."""
+"""The answers about a claim, its pod and the claim that it is copied from agree."""
 
 from datetime import timedelta
+
+import pytest
 
 from binder.matching.rejection import Reason
 from kube.objects.model import SELECTED_NODE
@@ -9,9 +11,12 @@ from tests.prebinder.why.documents import (
     DRIVER,
     DYNAMIC,
     INSTALLED,
+    Document,
+    assert_problem,
     claim,
     event,
     lease,
+    metadata,
     node,
     pod,
     storage_class,
@@ -54,3 +59,29 @@ def test_a_pod_and_its_claim_agree_that_provisioning_takes_too_long() -> None:
     assert of_claim.next == of_pod.next
     assert of_claim.evidence == of_pod.evidence
     assert [link.name for link in of_pod.causes] == ["web/db-0", "web/data"]
+
+
+@pytest.mark.parametrize(
+    ("state", "code"),
+    [
+        ({}, Reason.CLASS_NOT_FOUND),
+        ({"error": {"message": "the PVC original is not yet bound to a PV"}}, Reason.CLASS_NOT_FOUND),
+        ({"boundVolumeSnapshotContentName": "content"}, Reason.DATA_SOURCE_NOT_READY),
+    ],
+    ids=["not tried", "failed", "taken"],
+)
+def test_a_snapshot_of_a_claim_that_is_not_bound(state: Document, code: Reason) -> None:
+    """The cause is that of the claim, unless the snapshot was taken before."""
+    api = "snapshot.storage.k8s.io"
+    snapshot: Document = {
+        "apiVersion": f"{api}/v1",
+        "kind": "VolumeSnapshot",
+        "metadata": metadata("before"),
+        "spec": {"source": {"persistentVolumeClaimName": "original"}},
+        "status": {"readyToUse": False, **state},
+    }
+    copy = claim("copy", spec={"dataSourceRef": {"apiGroup": api, "kind": "VolumeSnapshot", "name": "before"}})
+    item = why("pvc/copy", copy, DYNAMIC, *INSTALLED, snapshot, claim("original", "fsat"))
+    assert_problem(item, code)
+    if code is Reason.CLASS_NOT_FOUND:
+        assert [each.name for each in item.causes] == ["web/copy", "web/before", "web/original", "fsat"]

@@ -341,32 +341,6 @@ def test_a_cluster_without_snapshots_has_none() -> None:
     assert explain_claim(facts, facts.snapshot.claims["web/data"]).code is Reason.DATA_SOURCE_NOT_READY
 
 
-@pytest.mark.parametrize(
-    ("state", "code"),
-    [
-        ({}, Reason.CLASS_NOT_FOUND),
-        ({"error": {"message": "the PVC original is not yet bound to a PV"}}, Reason.CLASS_NOT_FOUND),
-        ({"boundVolumeSnapshotContentName": "content"}, Reason.DATA_SOURCE_NOT_READY),
-    ],
-    ids=["not tried", "failed", "taken"],
-)
-def test_a_snapshot_of_a_claim_that_is_not_bound(state: Document, code: Reason) -> None:
-    """The cause is that of the claim, unless the snapshot was taken before."""
-    api = "snapshot.storage.k8s.io"
-    snapshot: Document = {
-        "apiVersion": f"{api}/v1",
-        "kind": "VolumeSnapshot",
-        "metadata": metadata("before"),
-        "spec": {"source": {"persistentVolumeClaimName": "original"}},
-        "status": {"readyToUse": False, **state},
-    }
-    copy = claim("copy", spec={"dataSourceRef": {"apiGroup": api, "kind": "VolumeSnapshot", "name": "before"}})
-    item = why("pvc/copy", copy, NOW_MADE, *INSTALLED, snapshot, claim("original", "fsat"))
-    assert_problem(item, code)
-    if code is Reason.CLASS_NOT_FOUND:
-        assert [each.name for each in item.causes] == ["web/copy", "web/before", "web/original", "fsat"]
-
-
 @pytest.mark.parametrize("classes", [[], [storage_class("one"), storage_class("two")]], ids=["none", "two"])
 def test_a_command_has_no_word_to_be_replaced(classes: list[Document]) -> None:
     item = why("pvc/data", claim(storage_class=None), *classes, volume())

@@ -247,7 +247,7 @@ class Reconciler:
         held = {placement.claim.key for placement in decision.placements}
         unread = {key: claim for key, claim in known.items() if key not in held}
         prebound = decision.placements if isinstance(decision, Reserve) and decision.mode is Mode.PREBIND else ()
-        return await self._lift(decision.pod, unread, None, prebound=prebound)
+        return await self._lift(decision.pod, unread, None, prebound=prebound, waits=outcome.gate_waits)
 
     async def _lift(
         self,
@@ -256,6 +256,7 @@ class Reconciler:
         wake: float | None,
         *,
         prebound: Sequence[Placement] = (),
+        waits: bool = False,
     ) -> float | None:
         """Release the pod to kube-scheduler; return when to retry, soon if that did not work.
 
@@ -264,7 +265,7 @@ class Reconciler:
         pod = self.store.snapshot().pods.get(decided.key)
         if pod is None or pod.uid != decided.uid or pod.finished or pod.deleting:
             return wake
-        if await self.scheduling_gate.lift(pod, unread, prebound=prebound):
+        if await self.scheduling_gate.lift(pod, unread, prebound=prebound, waits=waits):
             return wake
         return backoff(self._history(pod.key).kept_gate(), FIRST_RETRY, LONGEST_RETRY, self.rng.random())
 

@@ -6,7 +6,8 @@ crash in between leaves volumes with a reservation: the next pass finishes it, o
 one volume rolls back those already written, last one first. Mode complete is `binder.writers.complete`.
 
 In a burst, claims wait until the volumes of all pods have their turn: what is held protects a pod, and the PV
-controller spends none of its few requests on an Event about a claim without a volume.
+controller spends none of its few requests on an Event about a claim without a volume. Unless the burst takes so long
+that the reservations might expire meanwhile: then what was begun for a pod is finished before the next one.
 """
 
 import asyncio
@@ -14,6 +15,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
 from msgspec import structs
 
@@ -38,6 +40,11 @@ from kube.clock import Now
 from kube.errors import KubeError, Unavailable
 from kube.objects.api_resource import CLAIMS, VOLUMES
 from kube.objects.model import Claim, Volume
+
+WAITS_OF_A_RESERVATION: Final = 4
+"""A pod that has waited for a larger share of the time that a reservation lasts does not wait for a second turn. All
+pods wait about equally long, so none loses its volumes by waiting again and again.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,14 +226,23 @@ class Actor:
     async def _reserve(self, decision: Reserve) -> Applied:
         """Write for all claims of the pod, or roll back what was written."""
         held: list[Held] = []
+        began = self.applier.clock.now()
         async with self._turn(decision, held):
+            in_time = self._is_in_time(began)
             decision = await self.preconditions.refreshed(decision)
             if decision.mode is Mode.COMPLETE:
                 return Applied(tuple(await self.completer.complete(decision, held)))
             volumes = await self.applier.reserve_volumes(decision, held)
+            if not in_time:
+                await self.applier.reserve_claims(decision, volumes)
+                return Applied(tuple(volumes))
         async with self._turn(decision, held):
             await self.applier.reserve_claims(decision, volumes)
-        return Applied(tuple(volumes))
+        return Applied(tuple(volumes), gate_waits=decision.mode is Mode.PREBIND and self._is_in_time(began))
+
+    def _is_in_time(self, began: datetime) -> bool:
+        """Whether so little time has passed that another wait is far shorter than a reservation lasts."""
+        return self.applier.clock.now() - began < self.applier.settings.ttl / WAITS_OF_A_RESERVATION
 
     @asynccontextmanager
     async def _turn(self, decision: Reserve | Finish, held: Sequence[Held]) -> AsyncIterator[None]:

@@ -68,12 +68,19 @@ class SchedulingGate:
         snapshot = self._client.snapshot()
         return {key: _known(key, snapshot) for key in pod.claim_keys}
 
-    async def lift(self, pod: Pod, unread: Mapping[str, KnownClaim], *, prebound: Sequence[Placement] = ()) -> bool:
+    async def lift(
+        self,
+        pod: Pod,
+        unread: Mapping[str, KnownClaim],
+        *,
+        prebound: Sequence[Placement] = (),
+        waits: bool = False,
+    ) -> bool:
         """Remove our gate if the pod carries it; False if it is still there and has to be tried again.
 
-        With `prebound` volumes, which the PV controller has yet to bind, it waits its turn among the writers of
-        volumes: the pod cannot run sooner, and kube-scheduler must not see it before the volumes' claimRefs. A volume
-        that was released meanwhile, because its reservation expired for instance, keeps the gate.
+        If it `waits`, it does so among the writers of volumes: a pod whose volumes the PV controller has yet to bind
+        cannot run sooner. kube-scheduler must not see it without the claimRefs of its `prebound` volumes: one that was
+        released meanwhile, because its reservation expired for instance, keeps the gate.
 
         `unread` are those of its claims that are known from a watch only, as the decision saw them. They are read
         first, with the volumes held for them, because watches are not synchronised: a recreated pod may be seen beside
@@ -85,7 +92,7 @@ class SchedulingGate:
         """
         if not self._annotations.carries_gate(pod):
             return True
-        async with self._writers if prebound else self._turns:
+        async with self._writers if waits else self._turns:
             # Its present state: it may have changed while it waited for its turn.
             seen = self._client.snapshot().pods.get(pod.key)
             if seen is None or seen.uid != pod.uid or not self._annotations.carries_gate(seen):

@@ -22,6 +22,7 @@ from csi.records import HealthRecords
 from kube.client.api import KubeApi
 from kube.client.dry_run import DryRun
 from kube.client.event_recorder import EventDraft, EventSink
+from kube.client.rate_limit import UNLIMITED, RateLimit, Unlimited
 from kube.leaderelection.leadership import Leadership
 from kube.store.store import Store
 from prebinder.config.settings import BindingSettings, HealthSettings, Settings
@@ -60,6 +61,12 @@ class Counters:
         return self.counts
 
 
+class Uncounted:
+    """A RequestObserver that counts nothing."""
+
+    def request_done(self, method: str, status: int, seconds: float) -> None: ...
+
+
 class Doctor:
     """Every volume is healthy unless a test sets its state. `hang` never responds."""
 
@@ -96,7 +103,10 @@ class Sink:
 
 @dataclass
 class World:
-    """A server with two zones of two nodes each and a class `fast`. `drivers` are those with an endpoint."""
+    """A server with two zones of two nodes each and a class `fast`. `drivers` are those with an endpoint.
+
+    `qps`: requests that the server can take a second.
+    """
 
     mode: Mode = Mode.ANNOTATE
     ttl: timedelta = timedelta(minutes=10)
@@ -105,6 +115,7 @@ class World:
     max_share: float = 0.3
     drivers: frozenset[str] = frozenset({"disk.csi.example"})
     only_probed: bool = False
+    qps: float | None = None
     server: FakeKubeApi = field(default_factory=FakeKubeApi)
     clock: FakeClock = field(default_factory=FakeClock)
 
@@ -126,6 +137,9 @@ class World:
                 quarantine_max_share=self.max_share,
             ),
         )
+
+    def rate(self) -> RateLimit | Unlimited:
+        return UNLIMITED if self.qps is None else RateLimit(self.clock, Uncounted(), qps=self.qps, burst=1)
 
     def put(self, *documents: dict[str, Any]) -> None:
         for document in documents:
@@ -179,7 +193,7 @@ class Process:
         transport = DryRun(self.connection) if dry_run else self.connection
         self.term = compose(
             world.settings(),
-            KubeApi(transport, fence=self.leadership.fence),
+            KubeApi(transport, rate=world.rate(), fence=self.leadership.fence),
             store=self.store,
             probing=world.doctor.verdict,
             known=world.records,

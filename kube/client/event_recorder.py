@@ -229,7 +229,8 @@ class EventRecorder:
             entry = await self._queue.get()
             _, _, draft, at = entry
             age = (self._clock.now() - at).total_seconds()
-            if draft.type == "Warning" or age >= YIELD_SECONDS or not self._busy():
+            # A clock that was set back holds nothing up.
+            if draft.type == "Warning" or not 0 <= age < YIELD_SECONDS or not self._busy():
                 return draft, at
             # Back into its place, which nobody took: a warning may arrive meanwhile.
             self._queue.put_nowait(entry)

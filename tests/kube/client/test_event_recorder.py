@@ -104,6 +104,15 @@ async def test_an_event_waits_no_longer_than_ten_seconds() -> None:
         assert server.sent == 1
 
 
+async def test_an_event_does_not_wait_for_a_clock_that_was_set_back() -> None:
+    clock, server = FakeClock(), Server()
+    async with recording(clock, server, lambda: True) as (recorder, _):
+        recorder.publish(RESERVED)
+        clock.set_time(-3600)
+        await clock.advance(YIELD_SECONDS)
+        assert server.sent == 1
+
+
 async def test_an_event_is_written_as_the_api_wants_it() -> None:
     clock, server = FakeClock(), Server()
     async with recording(clock, server) as (recorder, transport):

@@ -5,6 +5,7 @@ test fails if they are outdated.
 """
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -138,12 +139,13 @@ def _indented(value: object, spaces: int) -> str:
 
 
 def _built(kustomize: Sequence[str | Path], components: Sequence[str]) -> list[Document]:
-    with TemporaryDirectory(dir=MANIFESTS) as temporary:
+    with TemporaryDirectory() as temporary:
+        manifests = os.path.relpath(MANIFESTS.resolve(), Path(temporary).resolve())
         kustomization = {
             "apiVersion": "kustomize.config.k8s.io/v1beta1",
             "kind": "Kustomization",
-            "resources": ["../base"],
-            "components": [f"../components/{name}" for name in components],
+            "resources": [f"{manifests}/base"],
+            "components": [f"{manifests}/components/{name}" for name in components],
         }
         (Path(temporary) / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
         built = subprocess.run([*kustomize, temporary], capture_output=True, check=True, text=True)

@@ -89,6 +89,13 @@ def test_the_templates_are_those_that_the_manifests_make() -> None:
     assert {path.name for path in (CHART / "templates").iterdir()} == made.keys() | by_hand
 
 
+def test_the_generator_works_outside_the_manifests() -> None:
+    """Other tests list that directory at the same time."""
+    with pytest.raises(subprocess.CalledProcessError) as failed:
+        generator(CHART / "generate.py").templates(["false"])
+    assert not Path(failed.value.cmd[-1]).is_relative_to(MANIFESTS)
+
+
 def test_the_configuration_files_have_the_schemas_of_the_programs() -> None:
     assert (CHART / "values.schema.json").read_text() == generator(CHART / "generate.py").schema()
 

@@ -68,7 +68,8 @@ async def test_csi_sanity(
 
 @pytest.mark.usefixtures("own_mounts")
 async def test_csi_sanity_of_a_driver_that_mounts(csi_sanity: Path, tmp_path: Path) -> None:
-    async with DriverProcess(tmp_path, NAME, "--publish", "mount", within=OWN_MOUNTS) as driver:
+    """And that returns a limit, as the kubelet publishes it in CSINodes."""
+    async with DriverProcess(tmp_path, NAME, "--publish", "mount", "--max-volumes", "110", within=OWN_MOUNTS) as driver:
         assert len(await passed(csi_sanity, driver, tmp_path)) >= 36
 
 

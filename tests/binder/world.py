@@ -116,6 +116,7 @@ class World:
     drivers: frozenset[str] = frozenset({"disk.csi.example"})
     only_probed: bool = False
     qps: float | None = None
+    concurrency: int = 10
     server: FakeKubeApi = field(default_factory=FakeKubeApi)
     clock: FakeClock = field(default_factory=FakeClock)
 
@@ -129,7 +130,10 @@ class World:
     def settings(self) -> Settings:
         return Settings(
             binding=BindingSettings(
-                mode=self.mode, reservation_ttl=self.ttl, allow_delete_policy=self.allow_delete_policy
+                mode=self.mode,
+                reservation_ttl=self.ttl,
+                concurrency=self.concurrency,
+                allow_delete_policy=self.allow_delete_policy,
             ),
             health=HealthSettings(
                 endpoints=tuple(Endpoint(driver, "unix:///csi.sock") for driver in sorted(self.drivers)),

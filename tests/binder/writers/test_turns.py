@@ -1,0 +1,91 @@
+"""What may happen while a pod waits for its next turn: others act before every write, and the process dies."""
+
+from datetime import timedelta
+from random import Random
+from typing import Any
+
+import pytest
+
+from binder.model.decision import Mode
+from kube.client.transport import Request
+from tests.binder.world import World, bind
+from tests.fakes.objects import claim_object, pod_object, volume_object
+
+PODS = [f"web-{number}" for number in range(8)]
+CLAIMS = {name: [name, "shared"] if name in {"web-0", "web-1"} else [name] for name in PODS}
+
+
+class Others:
+    """Users, an administrator and the PV controller: one step of one of them at random."""
+
+    def __init__(self, world: World, rng: Random) -> None:
+        self.world, self.rng, self.number = world, rng, 0
+
+    def step(self) -> None:
+        self.rng.choice([self.bind, self.recreate_claim, self.recreate_pod, self.release])()
+
+    def bind(self) -> None:
+        """The PV controller binds one claim that a volume names."""
+        for volume in self.world.server.all("persistentvolumes"):
+            reference = volume["spec"].get("claimRef")
+            claim = self.world.claim(reference["name"]) if reference else None
+            if claim is None or claim["spec"].get("volumeName"):
+                continue
+            if reference.get("uid") in {None, claim["metadata"]["uid"]}:
+                bind(self.world, reference["name"], volume["metadata"]["name"])
+                return
+
+    def recreate_claim(self) -> None:
+        name = self.rng.choice([*PODS, "shared"])
+        if not self.world.claim(name)["spec"].get("volumeName"):
+            self.world.server.remove("persistentvolumeclaims", f"default/{name}")
+            self.world.put(self.with_new_uid(claim_object(name)))
+
+    def recreate_pod(self) -> None:
+        name = self.rng.choice(PODS)
+        self.world.server.remove("pods", f"default/{name}")
+        self.world.put(self.with_new_uid(pod_object(name, CLAIMS[name], gated=True)))
+
+    def release(self) -> None:
+        """The administrator removes what is reserved from a volume that is not bound."""
+        volume = self.rng.choice(list(self.world.server.all("persistentvolumes")))
+        if not volume["spec"].get("claimRef", {}).get("uid"):
+            self.world.server.change("persistentvolumes", volume["metadata"]["name"], _clear)
+
+    def with_new_uid(self, document: dict[str, Any]) -> dict[str, Any]:
+        self.number += 1
+        document["metadata"]["uid"] = f"uid-{self.number}"
+        return document
+
+
+def _clear(volume: dict[str, Any]) -> None:
+    volume["spec"].pop("claimRef", None)
+    volume["metadata"].pop("annotations", None)
+
+
+@pytest.mark.parametrize("mode", [Mode.ANNOTATE, Mode.PREBIND])
+@pytest.mark.parametrize("concurrency", [1, 3])
+@pytest.mark.parametrize("seed", range(5))
+async def test_nobody_has_two_volumes_and_all_are_served_whatever_happens_between_turns(
+    mode: Mode, concurrency: int, seed: int
+) -> None:
+    rng = Random(seed)
+    world = World(mode, ttl=timedelta(minutes=1), concurrency=concurrency)
+    world.put(*(volume_object(f"pv-{number}") for number in range(20)), claim_object("shared"))
+    world.put(*map(claim_object, PODS), *(pod_object(name, CLAIMS[name], gated=True) for name in PODS))
+    others, violations = Others(world, rng), list[str]()
+
+    def before_write(_: Request) -> None:
+        if rng.random() < 0.4:
+            others.step()
+        violations.extend(world.violations())
+
+    world.server.before_write = before_write
+    for transition, dies_after in enumerate((rng.randrange(1, 20), rng.randrange(1, 20)), 1):
+        async with world.process(dies_after, transition) as process:
+            await process.run(5)
+    world.server.before_write = lambda _: violations.extend(world.violations())
+    async with world.process(transition=3) as process:
+        await process.run(120)
+    assert violations == world.violations() == []
+    assert not any(pod["spec"].get("schedulingGates") for pod in world.server.all("pods"))

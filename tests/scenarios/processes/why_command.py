@@ -55,15 +55,26 @@ class Asker:
         return item
 
 
-async def typed(world: World, command: str) -> None:
-    """Type a command, as it stands, into a shell."""
+async def typed(world: World, command: str) -> str:
+    """Type a command, as it stands, into a shell, and return its output."""
+    code, output = await _run(world, command)
+    assert code == 0, f"{command}: {output}"
+    return output
+
+
+async def looked_up(world: World, command: str) -> str:
+    """Type a command that searches for something, and return its output: that of grep is empty if nothing matches."""
+    return (await _run(world, command))[1]
+
+
+async def _run(world: World, command: str) -> tuple[int | None, str]:
     path = f"{world.cluster.kubectl.parent}{os.pathsep}{os.environ['PATH']}"
     environment = {**os.environ, "KUBECONFIG": str(world.cluster.kubeconfig), "PATH": path}
     process = await asyncio.create_subprocess_shell(
         command, env=environment, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
     )
-    out, _ = await process.communicate()
-    assert process.returncode == 0, f"{command}: {out.decode()}"
+    output, _ = await process.communicate()
+    return process.returncode, output.decode()
 
 
 async def bound(world: World, name: str) -> None:

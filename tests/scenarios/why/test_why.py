@@ -25,7 +25,7 @@ from tests.scenarios.environment.documents import (
 )
 from tests.scenarios.environment.waiting import eventually
 from tests.scenarios.environment.world import World
-from tests.scenarios.processes.why_command import Asker, bound, typed
+from tests.scenarios.processes.why_command import Asker, bound, looked_up, typed
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -44,6 +44,7 @@ async def test_the_claim_and_its_class(own_world: World, asker: Asker) -> None:
         "orphan": claim_spec(made),
         "selecting": selecting,
         "named": {**claim_spec(now), "volumeName": world.name("nix")},
+        "misnamed": {**claim_spec(now), "volumeName": world.name("xin")},
     }
     await world.volumes(now, world.volume("free", now))
     await world.admin.create(*(claim(world.namespace, name, spec) for name, spec in specs.items()))
@@ -55,7 +56,8 @@ async def test_the_claim_and_its_class(own_world: World, asker: Asker) -> None:
     assert "1 TooSmall" in json.dumps(item["evidence"])
     await asker.names("pvc/orphan", "ProvisionerMissing")
     await asker.names("pvc/selecting", "SelectorOnDynamicClass")
-    await asker.names("pvc/named", "RequestedPVMissing")
+    for name in ("named", "misnamed"):
+        await asker.names(f"pvc/{name}", "RequestedPVMissing")
     item = await asker.names("pvc/idle", "WaitForFirstConsumer", exit_code=0)
     assert not item["problem"]
 
@@ -90,23 +92,26 @@ async def test_a_class_that_is_only_a_name(own_world: World, asker: Asker) -> No
 
 async def mended(world: World, asker: Asker, storage_class: str) -> None:
     """Do what the answers say about the other claims."""
-    for name, place, spec in (("typo", 1, claim_spec(storage_class)), ("selecting", 0, claim_spec(storage_class))):
+    for name, place in (("typo", 1), ("selecting", 0), ("misnamed", 0)):
         _, (item,) = await asker.ask(f"pvc/{name}")
         await typed(world, item["next"][place])
-        await world.admin.create(claim(world.namespace, name, spec))
+        await world.admin.create(claim(world.namespace, name, claim_spec(storage_class)))
     for name in ("opted-out", "large"):
         _, (item,) = await asker.ask(f"pvc/{name}")
         await typed(world, item["next"][0])
+    _, (item,) = await asker.ask("pvc/orphan")
+    assert "absent" not in await looked_up(world, item["next"][0])  # It is not installed.
     orphan = (await world.claims())["orphan"]
     made = world.volume("of-a-driver", orphan["spec"]["storageClassName"])  # As the driver would, once it is installed.
     made["spec"]["claimRef"] = {"namespace": world.namespace, "name": "orphan", "uid": orphan["metadata"]["uid"]}
     await world.admin.create(
         world.volume("second", storage_class),
+        world.volume("third", storage_class),
         world.volume("large", storage_class, size="9Gi"),
         world.volume("no", ""),
         made,
     )
-    for name in ("typo", "selecting", "opted-out", "large", "orphan"):
+    for name in ("typo", "selecting", "misnamed", "opted-out", "large", "orphan"):
         await bound(world, name)
         await asker.names(f"pvc/{name}", "Bound", exit_code=0)
 
@@ -128,13 +133,64 @@ async def test_a_volume_that_still_belongs_to_a_deleted_claim(own_world: World, 
     await bound(world, "data")
 
 
+async def test_a_volume_that_nothing_can_delete(own_world: World, asker: Asker) -> None:
+    """Kubernetes has no deleter of local volumes."""
+    world = own_world
+    now = await world.storage_class(None, "now", binding=IMMEDIATE)
+    volume = world.volume("local", now, node=await some_node(world), reclaim_policy="Delete")
+    del volume["spec"]["csi"]
+    volume["spec"]["local"] = {"path": "/mnt/disk"}
+    await world.volumes(now, volume)
+    await world.admin.create(claim(world.namespace, "data", claim_spec(now)))
+    await bound(world, "data")
+    await world.admin.delete("PersistentVolumeClaim", "data", world.namespace)
+    item = await asker.names(f"pv/{world.name('local')}", "VolumeFailed")
+    assert f"{world.namespace}/data was deleted" in item["message"]
+    assert "error getting deleter volume plugin" in await typed(world, item["next"][0])
+
+
+async def test_what_a_claim_waits_for_comes_before_what_its_pod_waits_for(own_world: World, asker: Asker) -> None:
+    """No node has the label that the pods select, but no volume is theirs either."""
+    world = own_world
+    now = await world.storage_class(None, "now", binding=IMMEDIATE)
+    made = await world.storage_class(None, "made", binding=IMMEDIATE, provisioner="absent.csi.example")
+    await world.volumes(now, world.volume("kept", now))
+    await world.admin.create(claim(world.namespace, "released", claim_spec(now)))
+    await bound(world, "released")
+    await world.admin.delete("PersistentVolumeClaim", "released", world.namespace)
+    await eventually(world.volume_phases, lambda seen: seen == {world.name("kept"): "Released"}, "it is Released")
+    specs = {
+        "released": {**claim_spec(now), "volumeName": world.name("kept")},
+        "misnamed": {**claim_spec(now), "volumeName": world.name("nix")},
+        "selecting": {**claim_spec(made), "selector": {"matchLabels": {"tier": "gold"}}},
+    }
+    selecting: Document = {"nodeSelector": {"disk": "ssd"}}
+    for name, spec in specs.items():
+        await world.admin.create(
+            claim(world.namespace, name, spec),
+            pod(world.namespace, f"{name}-pod", pod_spec((name,), extra=selecting)),
+        )
+    item = await asker.names("pod/released-pod", "PVStillClaimed")
+    await typed(world, item["next"][0])
+    await bound(world, "released")
+    for name, code in (("misnamed", "RequestedPVMissing"), ("selecting", "SelectorOnDynamicClass")):
+        item = await asker.names(f"pod/{name}-pod", code)
+        await typed(world, item["next"][0])
+        await world.admin.create(claim(world.namespace, name, claim_spec(now)), world.volume(f"for-{name}", now))
+        await bound(world, name)
+    for name in specs:
+        await asker.names(f"pod/{name}-pod", "NoNodeFits")
+
+
 async def test_a_claim_that_a_quota_forbids(own_world: World, asker: Asker) -> None:
-    """There is no claim and no pod to look at: the StatefulSet's Event is all there is."""
+    """There is no claim and no pod to look at: the StatefulSet's Event is all there is. Then no node fits the pod."""
     world = own_world
     now = await world.storage_class(None, "now", binding=IMMEDIATE)
     await typed(world, f"kubectl -n {world.namespace} create quota small --hard=persistentvolumeclaims=0")
     await eventually(partial(has_quota_in_force, world), bool, "the quota is in force")
-    await world.admin.create(stateful_set(world.namespace, "db", {"data": claim_spec(now)}, replicas=1))
+    database = stateful_set(world.namespace, "db", {"data": claim_spec(now)}, replicas=1)
+    database["spec"]["template"]["spec"]["nodeSelector"] = {"disk": "ssd"}
+    await world.admin.create(database)
     item = await asker.names("pvc/data-db-0", "QuotaExceeded")
     assert "small" in item["message"]
     assert "statefulset-controller" in item["evidence"][0]["object"]
@@ -146,6 +202,7 @@ async def test_a_claim_that_a_quota_forbids(own_world: World, asker: Asker) -> N
     await typed(world, f"kubectl -n {world.namespace} patch quota small --type=merge -p '{more}'")
     await eventually(world.claims, lambda claims: "data-db-0" in claims, "the StatefulSet has created the claim")
     await bound(world, "data-db-0")
+    await asker.names("pod/db-0", "NoNodeFits")
 
 
 async def has_quota_in_force(world: World) -> bool:
@@ -188,7 +245,8 @@ async def test_the_pod_and_its_scheduler(own_world: World, asker: Asker) -> None
     item = await asker.names("pod/gated", "SchedulingGated")
     await typed(world, item["next"][0])
     await asker.names("pvc/one", "SchedulingGated")
-    await asker.names("pod/unserved", "SchedulerNotRunning")
+    item = await asker.names("pod/unserved", "SchedulerNotRunning")
+    assert unserved not in await looked_up(world, item["next"][0])  # Neither a pod nor a Lease of that name.
     item = await asker.names("pvc/three", "PodBypassesScheduler")
 
     await typed(world, f"{item['next'][0]} --grace-period=0 --force")

@@ -15,7 +15,7 @@ from tests.scenarios.environment.lost_volumes import let_go
 from tests.scenarios.environment.provisioner import provisioning
 from tests.scenarios.environment.waiting import eventually
 from tests.scenarios.environment.world import World
-from tests.scenarios.processes.why_command import Asker, bound, reported, typed
+from tests.scenarios.processes.why_command import Asker, bound, looked_up, reported, typed
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -87,7 +87,7 @@ async def test_a_lost_volume_that_is_created_again(own_world: World, asker: Aske
 
 
 async def test_a_volume_that_is_to_grow(own_world: World, asker: Asker) -> None:
-    """No resizer runs, then the resizer fails, and then the volume is resized."""
+    """No resizer runs, then the resizer fails, and then the volume is resized; its attributes are modified likewise."""
     world = own_world
     growing = await world.storage_class(None, "growing", binding=IMMEDIATE)
     await world.admin.patch("StorageClass", growing, {"allowVolumeExpansion": True})
@@ -103,6 +103,14 @@ async def test_a_volume_that_is_to_grow(own_world: World, asker: Asker) -> None:
     item = await asker.names("pvc/data", "ResizeFailed")
     assert "quota" in item["evidence"][0]["found"]
     await of_claim(world, "data", {"conditions": [], "capacity": {"storage": "3Gi"}})
+    await asker.names("pvc/data", "Bound", exit_code=0)
+
+    gold = world.name("gold")
+    attributes = {"spec": {"volumeAttributesClassName": gold}}
+    await world.admin.patch("PersistentVolumeClaim", "data", attributes, world.namespace)
+    item = await asker.names("pvc/data", "ModifyPending")
+    await typed(world, item["next"][0])
+    await of_claim(world, "data", {"currentVolumeAttributesClassName": gold})
     await asker.names("pvc/data", "Bound", exit_code=0)
 
 
@@ -195,6 +203,7 @@ async def test_the_volume_that_a_driver_is_to_make(own_world: World, asker: Aske
         await failed(world, driver, "rpc error: code = Unavailable desc = backend is away")
         item = await asker.names("pvc/data", "BackendError")
         assert "may still be running" in item["advice"][0]
+        await typed(world, item["next"][0])
         await failed(world, driver, "rpc error: code = InvalidArgument desc = no such parameter")
         await asker.names("pod/app", "RequestNotSupported")
         async with provisioning(world, made):
@@ -212,10 +221,10 @@ async def test_what_a_volume_is_to_be_filled_with(own_world: World, asker: Asker
         foreign = {"apiGroup": "example.com", "kind": "Backup", "name": "monday"}
         await world.admin.create(
             claim(world.namespace, "copy", copy),
-            claim(world.namespace, "filled", {**claim_spec(made), "dataSourceRef": foreign}),
+            claim(world.namespace, "filled", {**claim_spec(world.name("later")), "dataSourceRef": foreign}),
         )
         await asker.names("pvc/copy", "DataSourceNotReady")
-        await asker.names("pvc/filled", "PopulatorPending")
+        await asker.names("pvc/filled", "StorageClassNotFound")
         await world.volumes(now, world.volume("disk", now))
         await world.admin.create(claim(world.namespace, "original", claim_spec(f"{now}w")))
         item = await asker.names("pvc/copy", "StorageClassNotFound")
@@ -224,6 +233,15 @@ async def test_what_a_volume_is_to_be_filled_with(own_world: World, asker: Asker
         await world.admin.create(claim(world.namespace, "original", claim_spec(now)))
         await bound(world, "original")
         await asker.names("pvc/copy", "Progressing", exit_code=0)
+
+        later = await world.storage_class(None, "later", binding=IMMEDIATE, provisioner=driver)
+        item = await asker.names("pvc/filled", "PopulatorPending")
+        assert "Backup" not in await looked_up(world, item["next"][0])  # Its populator is not installed.
+        filled = world.volume("filled", later)  # As a populator hands it over (KEP-1495).
+        owner = (await world.claims())["filled"]["metadata"]
+        filled["spec"]["claimRef"] = {"namespace": world.namespace, "name": "filled", "uid": owner["uid"]}
+        await world.admin.create(filled)
+        await bound(world, "filled")
 
 
 async def some_node(world: World) -> str:

@@ -78,7 +78,7 @@ def daemon_set(world: World, node: str) -> Document:
 
 
 async def test_a_node_that_attaches_no_more_volumes(own_world: World, asker: Asker) -> None:
-    """The scheduler's limit of a node's driver; a pod that ends makes room."""
+    """The scheduler's limit of a node's driver, behind a claim that is missing; a pod that ends makes room."""
     world = own_world
     node, driver, now = (
         world.name("node"),
@@ -94,7 +94,14 @@ async def test_a_node_that_attaches_no_more_volumes(own_world: World, asker: Ask
         here: dict[str, Any] = {"extra": {"nodeSelector": {HOSTNAME: node}}}
         await world.pod("first", {"one": claim_spec(now)}, **here)
         await world.all_run("first")
-        await world.pod("second", {"two": claim_spec(now)}, **here)
+        await world.admin.create(
+            claim(world.namespace, "two", claim_spec(now)),
+            pod(world.namespace, "second", pod_spec(("two", "three"), **here)),
+        )
+        item = await asker.names("pod/second", "ClaimNotFound")
+        await typed(world, item["next"][0])
+        await world.volumes(now, world.volume("three", now))
+        await world.admin.create(claim(world.namespace, "three", claim_spec(now)))
         item = await asker.names("pod/second", "VolumeLimitReached")
         await typed(world, item["next"][0])
         await world.admin.delete("Pod", "first", world.namespace)

@@ -36,7 +36,7 @@ _FILES: Final[Mapping[str, Mapping[str, Any]]] = {
 
 def page() -> str:
     """Return the page."""
-    context = click.Context(main_group, info_name="pvc-prebinder")
+    context = _context(main_group, "pvc-prebinder", None)
     commands = [line for command in _commands(main_group, context) for line in command]
     files = [line for name, schema in _FILES.items() for line in _file(name, schema)]
     return (
@@ -48,11 +48,17 @@ def _commands(group: click.Group, context: click.Context) -> Iterator[list[str]]
     for name in group.list_commands(context):
         command = group.get_command(context, name)
         assert command is not None
-        inside = click.Context(command, info_name=name, parent=context)
+        inside = _context(command, name, context)
         if isinstance(command, click.Group):
             yield from _commands(command, inside)
         else:
             yield [f"### {inside.command_path}", "", _summary(command), "", *_flags(command, inside), ""]
+
+
+def _context(command: click.Command, name: str, parent: click.Context | None) -> click.Context:
+    # A bare click.Context lacks the command's own settings, and click then keeps a help flag without -h in the command,
+    # for everything that runs later in this process.
+    return command.make_context(name, [], parent, resilient_parsing=True)
 
 
 def _summary(command: click.Command) -> str:

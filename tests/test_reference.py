@@ -8,6 +8,8 @@ import pytest
 
 from binder.reservation.contract import Annotations
 from binder.reservation.release import Cause
+from prebinder import cli
+from prebinder.errors import ExitCode
 from tests.generators import generator
 
 ROOT = Path(__file__).parents[1]
@@ -18,6 +20,12 @@ PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
 def test_the_reference_is_what_the_code_says() -> None:
     page = generator(DOCS / "generate_reference.py").page()
     assert (DOCS / "reference.md").read_text() == page, "run python docs/generate_reference.py"
+
+
+def test_the_generator_leaves_the_commands_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    generator(DOCS / "generate_reference.py").page()
+    assert cli.run(["-h"]) == ExitCode.FINE
+    assert "Usage: pvc-prebinder" in capsys.readouterr().out
 
 
 def test_the_contract_lists_every_annotation() -> None:

@@ -57,7 +57,7 @@ _EXTENDER_SERVICE: Final = ("Service", "pvc-prebinder-extender")
 def templates(kustomize: Sequence[str | Path]) -> dict[str, str]:
     """Return the templates by file name. `kustomize` is the command that builds a directory."""
     base = _built(kustomize, ())
-    made = {"controller.yaml": _controller(base)}
+    made = {"controller.yaml": _controller(base, _built(kustomize, (), resource="overlays/try"))}
     known = {_key(document) for document in base}
     for key, directory in COMPONENTS.items():
         needed = ("extender", directory) if directory.startswith("extender-") else (directory,)
@@ -86,15 +86,31 @@ def schema() -> str:
     return json.dumps(made, indent=2) + "\n"
 
 
-def _controller(base: Sequence[Document]) -> str:
-    """Return the base without its configuration, which is a value; a change of that replaces the pods."""
+def _controller(base: Sequence[Document], dry_run: Sequence[Document]) -> str:
+    """Return the base without its configuration, which is a value; a change of that replaces the pods.
+
+    With the value `dryRun` it is what the overlay for a trial makes of the base, which is `dry_run`.
+    """
     kept = [document for document in base if document["kind"] not in {"Namespace", "ConfigMap"}]
     (hashed,) = (document["metadata"]["name"] for document in base if document["kind"] == "ConfigMap")
-    text = _text(kept).replace(hashed, "pvc-prebinder-config")
+    tried = {_key(document): document for document in dry_run}
+    text = "".join(_unless_tried(document, tried.get(_key(document))) for document in kept)
+    text = text.replace(hashed, "pvc-prebinder-config")
     annotations = (
         "      annotations:\n        checksum/config: {{ toYaml .Values.config | sha256sum }}\n      labels:\n"
     )
     return text.replace("      labels:\n", annotations, 1)
+
+
+def _unless_tried(document: Document, tried: Document | None) -> str:
+    """Return the template of a document, and of what replaces it in a dry run; None if nothing does."""
+    text = _text([document])
+    if tried is None:
+        return f"{{{{- if not .Values.dryRun }}}}\n{text}{{{{- end }}}}\n"
+    # Values decide what a Deployment says, this one among them.
+    if document == tried or document["kind"] == "Deployment":
+        return text
+    return f"{{{{- if .Values.dryRun }}}}\n{_text([tried])}{{{{- else }}}}\n{text}{{{{- end }}}}\n"
 
 
 def _deployment(document: Document, text: str) -> str:
@@ -117,6 +133,12 @@ def _deployment(document: Document, text: str) -> str:
     }
     if component != "view":
         replaced["  replicas: 2\n"] = f"  replicas: {{{{ {values}.replicas }}}}\n"
+    if component == "controller":
+        replaced["  replicas: 2\n"] = "  replicas: {{ ternary 1 .Values.replicas .Values.dryRun }}\n"
+        config = "        - --config=/etc/pvc-prebinder/config.yaml\n"
+        replaced[config] = (
+            f"{config}        {{{{- if .Values.dryRun }}}}\n        - --dry-run\n        {{{{- end }}}}\n"
+        )
     if component != "controller":
         command = f"        - {component}\n" if component != "view" else "        - --serve\n"
         prefix = "        - --annotation-prefix={{ . }}\n"
@@ -138,13 +160,13 @@ def _indented(value: object, spaces: int) -> str:
     return indent(_yaml(value), " " * spaces)
 
 
-def _built(kustomize: Sequence[str | Path], components: Sequence[str]) -> list[Document]:
+def _built(kustomize: Sequence[str | Path], components: Sequence[str], *, resource: str = "base") -> list[Document]:
     with TemporaryDirectory() as temporary:
         manifests = os.path.relpath(MANIFESTS.resolve(), Path(temporary).resolve())
         kustomization = {
             "apiVersion": "kustomize.config.k8s.io/v1beta1",
             "kind": "Kustomization",
-            "resources": [f"{manifests}/base"],
+            "resources": [f"{manifests}/{resource}"],
             "components": [f"{manifests}/components/{name}" for name in components],
         }
         (Path(temporary) / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))

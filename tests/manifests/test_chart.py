@@ -20,7 +20,7 @@ from binder.reservation.contract import DEFAULT_PREFIX
 from devcluster.build.modules import control_plane
 from prebinder.config.config_file import CONTROLLER
 from tests.generators import generator
-from tests.manifests.tools import HELM, MANIFESTS, Document, binary, by_name, overlay_of_base
+from tests.manifests.tools import HELM, MANIFESTS, Document, binary, built, by_name, overlay_of_base
 
 CHART = MANIFESTS / "chart"
 SYSTEM = "pvc-prebinder-system"
@@ -127,6 +127,14 @@ def test_the_defaults_install_what_the_base_does(helm: Helm) -> None:
 
 
 @needs_helm
+def test_a_dry_run_installs_what_the_overlay_for_a_trial_does(helm: Helm) -> None:
+    overlay = MANIFESTS / "overlays" / "try"
+    config = json.dumps(yaml.safe_load((overlay / "config.yaml").read_text()))
+    documents = helm.template("--set=dryRun=true", f"--set-json=config={config}", "--set=replicas=3")
+    assert comparable(documents) == comparable(built(overlay))
+
+
+@needs_helm
 @pytest.mark.parametrize("key", COMPONENTS)
 def test_a_switch_adds_what_its_component_does(helm: Helm, key: str) -> None:
     switches, components = {key}, [COMPONENTS[key]]
@@ -220,6 +228,8 @@ def test_a_prometheus_that_selects_by_labels_is_given_them(helm: Helm) -> None:
         ("gatePolicy.enabled=true", "schedulingGate.enabled"),
         ("config.binding.mode=complete", "complete.enabled=true"),
         ("extenderCertManager.enabled=true", "extender.enabled=true"),
+        ("dryRun=true,gatePolicy.enabled=true,schedulingGate.enabled=true", "gatePolicy.enabled to false"),
+        ("dryRun=true,complete.enabled=true", "complete.enabled"),
     ],
 )
 def test_what_would_not_work_is_refused_with_what_is_missing(helm: Helm, flag: str, missing: str) -> None:

@@ -44,6 +44,13 @@ def csi_volume(name: str, zone: str, driver: str, handle: str) -> Document:
     return _volume(name, zone, 1, {"csi": {"driver": driver, "volumeHandle": handle}})
 
 
+def unusable_volume(name: str) -> Document:
+    """A volume of a class that no claim asks for."""
+    document = volume(name, "none")
+    document["spec"]["storageClassName"] = "none"
+    return document
+
+
 def _volume(name: str, zone: str, gibibytes: int, source: Document) -> Document:
     in_zone = {"key": ZONE_LABEL, "operator": "In", "values": [zone]}
     return {

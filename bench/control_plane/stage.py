@@ -14,7 +14,7 @@ import msgspec
 import yaml
 
 from bench.control_plane.audit import write_policy
-from bench.control_plane.documents import NAMESPACE, Document, ready_node, storage_class
+from bench.control_plane.documents import NAMESPACE, Document, ready_node, storage_class, unusable_volume
 from devcluster.cluster import DevCluster
 from devcluster.control_plane.components import Options
 from devcluster.control_plane.lifted_limits import LIFTED_CONFIGURATION, LIFTED_FLAGS
@@ -25,6 +25,7 @@ from devcluster.processes.probes import answers_ok
 from kube.client.api import KubeApi
 from kube.client.connect import connect
 from kube.client.reflector import ObjectHead
+from kube.decoding.decode import decode_volume
 from kube.objects.api_resource import NODES, STORAGE_CLASSES, VOLUMES, Resource
 
 MANIFESTS: Final = Path(__file__).parents[2] / "manifests"
@@ -101,10 +102,22 @@ class Stage:
         await in_parallel(self._create(resource, each) for each in documents)
 
     async def add_volumes(self, documents: Sequence[Document]) -> None:
-        """Create volumes and make them Available, instead of the controller manager with its 20 requests a second."""
+        """Create volumes and make them Available, instead of the controller manager with its 20 requests a second.
+
+        Returns when the controller manager binds again: one that begins beside a measurement would find claims bound
+        to volumes already, and be spared its Event about each.
+        """
         await self.cluster.controller_manager.stop()
         await in_parallel(self._create_available(each) for each in documents)
         await self.cluster.controller_manager.start()
+        await self._controller_manager_works(unusable_volume(f"{documents[-1]['metadata']['name']}-unusable"))
+
+    async def _controller_manager_works(self, document: Document) -> None:
+        """Create this volume, and return when the controller manager has made it Available."""
+        await self._create(VOLUMES, document)
+        name = document["metadata"]["name"]
+        while decode_volume(await self.api.get(VOLUMES, name)).phase != "Available":  # noqa: ASYNC110 - a GET has no event
+            await asyncio.sleep(0.1)
 
     async def _create(self, resource: Resource, document: Document) -> msgspec.Raw:
         return await self.api.create(resource, document, document["metadata"].get("namespace", ""))

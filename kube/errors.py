@@ -18,17 +18,24 @@ Two stand apart: KubeconfigError is for the user, before the first request; Lead
 """
 
 from collections.abc import Mapping
+from typing import Final
 
 import msgspec
 
 from kube.redaction import redacted
+
+LONGEST_RETRY_AFTER: Final = 60.0
+"""Seconds. API servers ask for at most 32 (dropped_requests_tracker.go); proxies that announce a maintenance of hours must
+not keep a watch or a write from going on when the API server is back.
+"""
 
 
 class KubeError(Exception):
     """A request to the API server that did not succeed.
 
     `status` is the HTTP status, 0 if there was no response. `reason` is the API's machine-readable reason (or ours for
-    a failed connection), `message` its message. `retry_after` is in seconds, None if the server stated none.
+    a failed connection), `message` its message. `retry_after` is in seconds, at most
+    LONGEST_RETRY_AFTER, None if the server stated none.
     """
 
     def __init__(
@@ -159,11 +166,13 @@ def error_from_status(method: str, path: str, status: int, body: bytes, headers:
     """
     answer = _status_of(body)
     retry_after = _seconds(headers.get("Retry-After"))
+    if retry_after is None and answer is not None and answer.details is not None:
+        retry_after = answer.details.retry_after_seconds
+    if retry_after is not None:
+        retry_after = min(max(0.0, retry_after), LONGEST_RETRY_AFTER)
     if answer is None:
         quoted = body[:200].decode("utf-8", "replace").strip() or "(empty body)"
         return error_class(status)(method, path, status, "NotAStatus", quoted, retry_after)
-    if retry_after is None and answer.details is not None:
-        retry_after = answer.details.retry_after_seconds
     return error_class(status, answer.reason)(method, path, status, answer.reason, answer.message, retry_after)
 
 
@@ -185,6 +194,6 @@ def _status_of(body: bytes) -> _Status | None:
 def _seconds(header: str | None) -> float | None:
     """Read Retry-After. Its date form is not used by the API server and counts as absent."""
     try:
-        return max(0.0, float(header)) if header is not None else None
+        return float(header) if header is not None else None
     except ValueError:
         return None

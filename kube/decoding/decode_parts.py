@@ -43,7 +43,10 @@ KEPT_ANNOTATIONS: Final = frozenset(
 """Annotations that records keep besides our own: those by which Kubernetes binds, provisions and defaults."""
 
 LONGEST_ANNOTATION: Final = 4096
-"""Characters. A longer value counts as absent: no value written by us or by the binder comes near it."""
+"""Characters. A longer value of ours counts as absent: none that we write comes near it. Of Kubernetes' own annotations
+the beginning is kept, because being present already has a meaning: a beta class annotation takes precedence over the
+field, and no class has so long a name.
+"""
 
 MOST_OWN_ANNOTATIONS: Final = 16 * 2**10
 """Characters of all annotations with our prefix, which any user may write; the longest are dropped first."""
@@ -105,7 +108,9 @@ def _annotations(own_prefix: str) -> DecodedParts[Pairs]:
     def keep(part: bytes) -> Pairs:
         annotations = _MAPPING.decode(part)
         own = {key: value for key, value in annotations.items() if key.startswith(own_prefix) and _is_short(value)}
-        others = {key: annotations[key] for key in KEPT_ANNOTATIONS & annotations.keys() if _is_short(annotations[key])}
+        others = {
+            key: (annotations[key] or "")[:LONGEST_ANNOTATION] for key in KEPT_ANNOTATIONS & annotations.keys()
+        }
         return pairs({**_shortest(own), **others})
 
     return DecodedParts(keep)

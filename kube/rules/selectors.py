@@ -23,7 +23,8 @@ _PROBLEM_BYTES: Final = 8 * 2**20
 _NAME: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _DNS_LABEL: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN: Final = re.compile(rf"{_DNS_LABEL}(\.{_DNS_LABEL})*")
-_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,40}")
+_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,63}")
+"""As long as a label's value can be: leading zeros count for nothing."""
 _SET_OPERATORS: Final = frozenset({"In", "NotIn"})
 _PRESENCE_OPERATORS: Final = frozenset({"Exists", "DoesNotExist"})
 _COMPARISONS: Final = frozenset({"Gt", "Lt"})

@@ -1,6 +1,7 @@
 import pytest
 
 from kube.errors import (
+    LONGEST_RETRY_AFTER,
     AlreadyExists,
     BadRequest,
     Conflict,
@@ -76,6 +77,14 @@ def test_error_keeps_the_whole_response_of_the_server() -> None:
         pytest.param({"Retry-After": "7"}, b'{"kind":"Status","details":{"retryAfterSeconds":3}}', 7.0, id="both"),
         pytest.param({"Retry-After": "Wed, 21 Oct 2026 07:28:00 GMT"}, b"", None, id="date"),
         pytest.param({}, b"", None, id="none"),
+        pytest.param({"Retry-After": "86400"}, b"", LONGEST_RETRY_AFTER, id="a day"),
+        pytest.param({"Retry-After": "inf"}, b"", LONGEST_RETRY_AFTER, id="endless"),
+        pytest.param({"Retry-After": "nan"}, b"", 0.0, id="no number"),
+        pytest.param({"Retry-After": "-5"}, b"", 0.0, id="negative"),
+        pytest.param(
+            {}, b'{"kind":"Status","details":{"retryAfterSeconds":1e9}}', LONGEST_RETRY_AFTER, id="details, 30 years"
+        ),
+        pytest.param({}, b'{"kind":"Status","details":{"retryAfterSeconds":-1}}', 0.0, id="details, negative"),
     ],
 )
 def test_throttled_says_how_long(headers: dict[str, str], body: bytes, seconds: float | None) -> None:

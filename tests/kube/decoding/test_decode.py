@@ -181,9 +181,16 @@ class TestAnnotations:
         both = {"scheduler.cloud.example/mode": "off", "storage.corp.example/mode": "prebind"}
         assert self.kept(both, "storage.corp.example/") == {"storage.corp.example/mode": "prebind"}
 
-    def test_too_long_is_absent(self) -> None:
+    def test_too_long_is_absent_if_it_is_ours(self) -> None:
         fits, too_long = "x" * LONGEST_ANNOTATION, "x" * (LONGEST_ANNOTATION + 1)
-        assert self.kept({SELECTED_NODE: fits, BIND_COMPLETED: too_long}) == {SELECTED_NODE: fits}
+        ours = {"scheduler.cloud.example/reserved-zone": fits, "scheduler.cloud.example/reserved-volume": too_long}
+        assert self.kept(ours) == {"scheduler.cloud.example/reserved-zone": fits}
+
+    def test_of_kubernetes_own_the_beginning_is_kept(self) -> None:
+        fits, too_long = "x" * LONGEST_ANNOTATION, "x" * (LONGEST_ANNOTATION + 1)
+        assert self.kept({SELECTED_NODE: fits, BIND_COMPLETED: too_long}) == dict.fromkeys(
+            (SELECTED_NODE, BIND_COMPLETED), fits
+        )
 
     def test_null_is_empty(self) -> None:
         assert self.kept({SELECTED_NODE: None}) == {SELECTED_NODE: ""}
@@ -216,3 +223,11 @@ def test_claims_keep_the_annotation_that_names_their_class() -> None:
     claim = decode_claim(raw(minimal("PersistentVolumeClaim", metadata=metadata, spec={"storageClassName": "new"})))
     assert claim.storage_class == "old"
     assert value_of(claim.annotations, "volume.beta.kubernetes.io/storage-class") == "old"
+
+
+def test_a_beta_class_that_is_too_long_does_not_make_the_field_count() -> None:
+    """Quota counts the claim for the class that Kubernetes sees: the field must not give it a volume of another one."""
+    metadata = {"name": "x", "annotations": {"volume.beta.kubernetes.io/storage-class": "x" * (LONGEST_ANNOTATION + 1)}}
+    for kind, decode in (("PersistentVolumeClaim", decode_claim), ("PersistentVolume", decode_volume)):
+        record = decode(raw(minimal(kind, metadata=metadata, spec={"storageClassName": "gold"})))
+        assert (record.storage_class or "").startswith("xxx")

@@ -102,6 +102,7 @@ NODE_CASES = [
     pytest.param(node_selector(Requirement("gen", "Lt", ("8",))), True, id="lt"),
     pytest.param(node_selector(Requirement("gen", "Lt", ("7",))), False, id="lt-is-strict"),
     pytest.param(node_selector(Requirement("gen", "Lt", ("-8",))), False, id="negative-is-no-label-value"),
+    pytest.param(node_selector(Requirement("gen", "Gt", ("6".rjust(63, "0"),))), True, id="gt-leading-zeros"),
     pytest.param(node_selector(Requirement("zone", "Gt", ("5",))), False, id="gt-label-is-no-number"),
     pytest.param(node_selector(Requirement("absent", "Lt", ("5",))), False, id="lt-absent-key"),
     pytest.param(node_selector(Requirement("gen", "Gt", ("5", "6"))), False, id="gt-two-values"),

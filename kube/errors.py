@@ -25,8 +25,8 @@ import msgspec
 from kube.redaction import redacted
 
 LONGEST_RETRY_AFTER: Final = 60.0
-"""Seconds. API servers ask for at most 32 (dropped_requests_tracker.go); proxies that announce a maintenance of hours must
-not keep a watch or a write from going on when the API server is back.
+"""Seconds. API servers ask for at most 32 (dropped_requests_tracker.go). A proxy that announces a maintenance of hours
+must not keep a watch or a write from going on when the API server is back.
 """
 
 

@@ -76,6 +76,7 @@ class ReleaseController:
             release = release_of_volume(key, look) if kind == "volume" else release_of_claim(key, look)
             if release is not None:
                 return await self._carry_out_in_turn(subject, release)
+        self._failures.pop(subject, None)
         self._clean_up.forget(subject)
         expires = expiry_of_volume(key, look.snapshot, self._annotations) if kind == "volume" else None
         return None if expires is None else max(0.0, (expires - look.now).total_seconds())

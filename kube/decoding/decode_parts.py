@@ -108,9 +108,7 @@ def _annotations(own_prefix: str) -> DecodedParts[Pairs]:
     def keep(part: bytes) -> Pairs:
         annotations = _MAPPING.decode(part)
         own = {key: value for key, value in annotations.items() if key.startswith(own_prefix) and _is_short(value)}
-        others = {
-            key: (annotations[key] or "")[:LONGEST_ANNOTATION] for key in KEPT_ANNOTATIONS & annotations.keys()
-        }
+        others = {key: (annotations[key] or "")[:LONGEST_ANNOTATION] for key in KEPT_ANNOTATIONS & annotations.keys()}
         return pairs({**_shortest(own), **others})
 
     return DecodedParts(keep)

@@ -32,6 +32,7 @@ from prebinder.why.causes.precedence import (
     PLACED_POD_CHECKS,
     POD_CHECKS,
     POD_FIRST_CHECKS,
+    RUNNING_POD_CHECKS,
     UNREAD_CLAIM_CHECKS,
     UNREAD_POD_CHECKS,
     VOLUME_CHECKS,
@@ -203,7 +204,8 @@ def _of_pod(examination: _Examination, pod: Pod, without: str = "") -> Finding |
     if pod.deleting:
         return examination.attempt(terminating_too_long, pod) or _settled(pod)
     if pod.finished or pod.phase == "Running":
-        return _settled(pod)
+        checks = RUNNING_POD_CHECKS if pod.node_name and not pod.finished else ()
+        return examination.first(checks, pod) or _settled(pod)
     finding = examination.first(POD_FIRST_CHECKS, pod)
     if finding is not None:
         return finding

@@ -24,6 +24,9 @@ UNREACHABLE: Final = "node.kubernetes.io/unreachable"
 NOT_READY: Final = ("node.kubernetes.io/not-ready", UNREACHABLE)
 """Taints of nodes whose kubelet does not report, or reports that it is not ready (node_lifecycle_controller.go)."""
 
+OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
+"""The taint by which an administrator confirms that a node is switched off (podgc/gc_controller.go)."""
+
 _OF_ANY_DRIVER: Final = frozenset({"block", "com", "csi", "disk", "driver", "file", "io", "local", "org"})
 """Parts of drivers' names that tell none from another."""
 

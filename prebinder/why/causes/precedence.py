@@ -19,7 +19,15 @@ from prebinder.why.causes.claims import (
     volumes,
 )
 from prebinder.why.causes.finding import ClaimCheck, PodCheck, VolumeCheck
-from prebinder.why.causes.pods import attachment, devices, missing_volumes, scheduling, topology, unread_nodes
+from prebinder.why.causes.pods import (
+    assigned_node,
+    attachment,
+    devices,
+    missing_volumes,
+    scheduling,
+    topology,
+    unread_nodes,
+)
 
 CLAIM_CHECKS: Final[tuple[ClaimCheck, ...]] = (
     # The claim cannot be rescued, or is tied to one volume: nothing else about it matters.
@@ -126,17 +134,20 @@ UNREAD_POD_CHECKS: Final[tuple[PodCheck, ...]] = (unread_nodes.reported_by_sched
 PLACED_POD_CHECKS: Final[tuple[PodCheck, ...]] = (
     topology.assigned_out_of_reach,
     # Without its kubelet nothing starts the pod, whatever was reported before.
-    scheduling.node_unreachable,
+    assigned_node.node_unreachable,
     attachment.attach_conflict,
     attachment.driver_not_on_node,
     attachment.volume_unhealthy,
     attachment.attach_failed,
     attachment.attacher_silent,
     attachment.reported_by_kubelet,
-    scheduling.node_missing,
-    scheduling.node_not_ready,
+    assigned_node.node_missing,
+    assigned_node.node_not_ready,
 )
 """For a pod on a node that does not run yet, after its claims."""
+
+RUNNING_POD_CHECKS: Final[tuple[PodCheck, ...]] = (assigned_node.node_lost,)
+"""For a pod that its kubelet has last reported as running."""
 
 VOLUME_CHECKS: Final[tuple[VolumeCheck, ...]] = (
     volume_state.volume_terminating,

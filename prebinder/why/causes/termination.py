@@ -16,6 +16,7 @@ from prebinder.config.duration import age_text
 from prebinder.why.causes.finding import Finding, Step
 from prebinder.why.causes.leases import look_for_pv_controller, without_controller_manager
 from prebinder.why.causes.objects import (
+    OUT_OF_SERVICE,
     UNREACHABLE,
     named,
     nodes_with,
@@ -144,8 +145,7 @@ def _of_node(facts: Facts, pod: Pod) -> _Obstacle | None:
         Step(
             f"kubectl describe node {node.name}",
             "the pod goes when the node is ready again; only if it is switched off for good, delete the node or taint "
-            "it node.kubernetes.io/out-of-service=nodeshutdown:NoExecute: its pods are deleted at once, and unwritten "
-            "data is lost",
+            f"it {OUT_OF_SERVICE}: its pods are deleted at once, and unwritten data is lost",
         ),
         (Link("Node", node.name, "not ready"),),
         (Evidence(f"node/{node.name} spec.taints", "a node that is ready", taint),),

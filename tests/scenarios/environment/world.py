@@ -86,6 +86,10 @@ class World:
             claim["metadata"]["name"]: claim for claim in await self.admin.list("PersistentVolumeClaim", self.namespace)
         }
 
+    async def some_node(self) -> str:
+        """Return the name of a node."""
+        return str((await self.admin.list("Node"))[0]["metadata"]["name"])
+
     async def pods(self) -> dict[str, Document]:
         return {pod["metadata"]["name"]: pod for pod in await self.admin.list("Pod", self.namespace)}
 

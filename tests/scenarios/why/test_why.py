@@ -137,7 +137,7 @@ async def test_a_volume_that_nothing_can_delete(own_world: World, asker: Asker) 
     """Kubernetes has no deleter of local volumes."""
     world = own_world
     now = await world.storage_class(None, "now", binding=IMMEDIATE)
-    volume = world.volume("local", now, node=await some_node(world), reclaim_policy="Delete")
+    volume = world.volume("local", now, node=await world.some_node(), reclaim_policy="Delete")
     del volume["spec"]["csi"]
     volume["spec"]["local"] = {"path": "/mnt/disk"}
     await world.volumes(now, volume)
@@ -229,7 +229,7 @@ async def test_the_pod_and_its_scheduler(own_world: World, asker: Asker) -> None
     later = await world.storage_class(None, "later")
     unserved = f"{world.namespace}-scheduler"
     await world.volumes(later, *(world.volume(name, later) for name in ("one", "two", "three", "four")))
-    placed = await some_node(world)
+    placed = await world.some_node()
     await world.admin.create(*(claim(world.namespace, name, claim_spec(later)) for name in ("one", "two", "three")))
     gated: Document = {"schedulingGates": [{"name": "example.com/later"}]}
     specs = {
@@ -262,11 +262,6 @@ async def test_the_pod_and_its_scheduler(own_world: World, asker: Asker) -> None
     finally:
         await scheduler.stop()
     await asker.names("pod/lost", "Scheduled", exit_code=0)
-
-
-async def some_node(world: World) -> str:
-    nodes = await world.admin.list("Node")
-    return str(nodes[0]["metadata"]["name"])
 
 
 async def test_a_volume_where_no_node_is_usable(own_world: World, asker: Asker) -> None:

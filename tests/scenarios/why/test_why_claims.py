@@ -15,7 +15,7 @@ from tests.scenarios.environment.lost_volumes import let_go
 from tests.scenarios.environment.provisioner import provisioning
 from tests.scenarios.environment.waiting import eventually
 from tests.scenarios.environment.world import World
-from tests.scenarios.processes.why_command import Asker, bound, looked_up, reported, typed
+from tests.scenarios.processes.why_command import Asker, bound, reported, typed
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -181,7 +181,7 @@ async def test_the_volume_that_a_driver_is_to_make(own_world: World, asker: Aske
         )
         await world.pod("app", {"data": claim_spec(made)})
         await asker.names("pvc/data", "DriverNotOnNode")
-        await registered(world, driver, await some_node(world))
+        await registered(world, driver, await world.some_node())
         item = await asker.names("pod/app", "AllowedTopologiesExcludeNodes")
         await typed(world, item["next"][0])
 
@@ -215,7 +215,7 @@ async def test_what_a_volume_is_to_be_filled_with(own_world: World, asker: Asker
     world = own_world
     now = await world.storage_class(None, "now", binding=IMMEDIATE)
     async with installed(world, world.name("csi.example")) as driver:
-        await registered(world, driver, await some_node(world))
+        await registered(world, driver, await world.some_node())
         made = await world.storage_class(None, "made", binding=IMMEDIATE, provisioner=driver)
         copy = {**claim_spec(made), "dataSource": {"kind": "PersistentVolumeClaim", "name": "original"}}
         foreign = {"apiGroup": "example.com", "kind": "Backup", "name": "monday"}
@@ -236,17 +236,13 @@ async def test_what_a_volume_is_to_be_filled_with(own_world: World, asker: Asker
 
         later = await world.storage_class(None, "later", binding=IMMEDIATE, provisioner=driver)
         item = await asker.names("pvc/filled", "PopulatorPending")
-        assert "Backup" not in await looked_up(world, item["next"][0])  # Its populator is not installed.
+        assert "Backup" not in await typed(world, item["next"][0])  # Its definition is not installed.
+        await typed(world, item["next"][1])
         filled = world.volume("filled", later)  # As a populator hands it over (KEP-1495).
         owner = (await world.claims())["filled"]["metadata"]
         filled["spec"]["claimRef"] = {"namespace": world.namespace, "name": "filled", "uid": owner["uid"]}
         await world.admin.create(filled)
         await bound(world, "filled")
-
-
-async def some_node(world: World) -> str:
-    nodes = await world.admin.list("Node")
-    return str(nodes[0]["metadata"]["name"])
 
 
 async def selected_of(world: World, name: str) -> str:

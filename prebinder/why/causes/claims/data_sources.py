@@ -15,6 +15,7 @@ from prebinder.why.report.report import Evidence, Link
 _SNAPSHOTS = "snapshot.storage.k8s.io"
 _ABSENT: Final = "it does not exist"
 _MORE_THAN: Final = "more than the"
+_NO_SNAPSHOTS: Final = "this cluster has no VolumeSnapshots: its snapshot controller is not installed"
 
 
 def data_source_not_ready(facts: Facts, claim: Claim) -> Finding | None:
@@ -40,8 +41,15 @@ def data_source_not_ready(facts: Facts, claim: Claim) -> Finding | None:
     )
 
 
+def _served(api_group: str, note: str) -> Step:
+    """Return how to list the kinds of a group: unlike `kubectl get`, that succeeds without their definitions too."""
+    return Step(f"kubectl api-resources --api-group={quote(api_group)}", note)
+
+
 def _step(claim: Claim, source: DataSource, problem: str) -> Step:
     """Return what makes the source usable, or else how to have the claim without it: its source is immutable."""
+    if problem == _NO_SNAPSHOTS:
+        return _served(_SNAPSHOTS, "install the definitions of external-snapshotter and its snapshot-controller")
     resource = "pvc" if source.kind == "PersistentVolumeClaim" else "volumesnapshot"
     namespace = quote(source.namespace or claim.namespace)
     again = "delete this claim (it has no data yet) and create it"
@@ -74,9 +82,10 @@ def populator_pending(facts: Facts, claim: Claim) -> Finding | None:
         (claim_link(claim), Link(source.kind, source.name, source.api_group)),
         (Evidence(claim_object(claim, "spec.dataSourceRef"), "", f"{source.kind}.{source.api_group} {source.name}"),),
         (
+            _served(source.api_group, f"if {source.kind} is not listed, install its definition and its populator"),
             Step(
-                f"kubectl get volumepopulators | grep {quote(source.kind)}",
-                f"is the populator for {source.kind} installed and running?",
+                f"kubectl -n {claim.namespace} describe pvc {claim.name}",
+                f"if it is listed: the Events of the populator for {source.kind}; without any, it does not run",
             ),
         ),
     )
@@ -90,7 +99,7 @@ def _source(facts: Facts, claim: Claim) -> DataSource | None:
 def _problem_of_snapshot(facts: Facts, claim: Claim, source: DataSource) -> str | None:
     if facts.skipped.get(Source.SNAPSHOTS) == NOT_SERVED:
         facts.has(Source.SNAPSHOTS)
-        return "this cluster has no VolumeSnapshots: its snapshot controller is not installed"
+        return _NO_SNAPSHOTS
     facts.need(Source.SNAPSHOTS)
     snapshot = facts.snapshots.get(f"{source.namespace or claim.namespace}/{source.name}")
     if snapshot is None:

@@ -13,6 +13,7 @@ from prebinder.config.duration import age_text
 from prebinder.why.causes.finding import Finding, Step
 from prebinder.why.causes.leases import lapsed_lease, lease_name
 from prebinder.why.causes.objects import (
+    OUT_OF_SERVICE,
     claim_link,
     named,
     nodes_with,
@@ -139,7 +140,7 @@ def _about_holder(facts: Facts, attachment: VolumeAttachment, user: Pod | None) 
             return _HAS_IT, Step(f"kubectl describe volumeattachment {attachment.name}", note)
         return _HAS_IT, wait
     return "not ready", Step(
-        f"kubectl taint node {holder} node.kubernetes.io/out-of-service=nodeshutdown:NoExecute",
+        f"kubectl taint node {holder} {OUT_OF_SERVICE}",
         "only if that node is switched off: its pods are deleted at once, and unwritten data is lost",
     )
 

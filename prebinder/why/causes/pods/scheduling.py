@@ -14,10 +14,8 @@ from prebinder.why.causes.claims.creation import creation_refused
 from prebinder.why.causes.finding import Finding, Step
 from prebinder.why.causes.leases import ALIVE, has_lapsed, lapse_text, last_renewal
 from prebinder.why.causes.objects import (
-    UNREACHABLE,
     claim_link,
     named,
-    not_ready,
     own_volume,
     pod_link,
     pod_object,
@@ -185,53 +183,6 @@ def nominated(facts: Facts, pod: Pod) -> Finding | None:
         (Evidence(f"pods on {node}", "", f"{len(victims)} terminating"),),
         (Step(f"kubectl get pods -A --field-selector spec.nodeName={node}", "wait until these pods have ended"),),
         problem=False,
-    )
-
-
-def node_missing(facts: Facts, pod: Pod) -> Finding | None:
-    """The pod is assigned to a node that does not exist: nothing starts it (gcOrphaned in podgc/gc_controller.go)."""
-    if pod.node_name in facts.need(Source.NODES).nodes:
-        return None
-    return Finding(
-        Reason.NO_NODE_FITS,
-        f"The pod is assigned to node {pod.node_name}, which does not exist.",
-        (pod_link(pod), Link("Node", pod.node_name, "not found")),
-        (Evidence(pod_object(pod, "spec.nodeName"), "an existing node", pod.node_name),),
-        (
-            Step(
-                f"kubectl -n {pod.namespace} delete pod {pod.name}",
-                "Kubernetes deletes it too, after a minute; the claims and their data stay; create the pod again "
-                "without nodeName unless its controller does",
-            ),
-        ),
-    )
-
-
-def node_unreachable(facts: Facts, pod: Pod) -> Finding | None:
-    """The kubelet of the pod's node does not report at all: what it reported before is out of date."""
-    node = facts.need(Source.NODES).nodes.get(pod.node_name)
-    is_unreachable = node is not None and any(taint.key == UNREACHABLE for taint in node.taints)
-    return node_not_ready(facts, pod) if is_unreachable else None
-
-
-def node_not_ready(facts: Facts, pod: Pod) -> Finding | None:
-    """The kubelet of the pod's node is not ready, or does not report: it does not start the pod
-    (node_lifecycle_controller.go).
-    """
-    node = facts.need(Source.NODES).nodes.get(pod.node_name)
-    if node is None or not not_ready(node):
-        return None
-    return Finding(
-        Reason.NO_NODE_FITS,
-        f"The pod is assigned to node {node.name}, which is not ready.",
-        (pod_link(pod), Link("Node", node.name, "not ready")),
-        (Evidence(f"node/{node.name} spec.taints", "a node that is ready", not_ready(node)),),
-        (
-            Step(
-                f"kubectl describe node {node.name}",
-                "the pod starts when the node is ready; delete the pod to have it scheduled elsewhere",
-            ),
-        ),
     )
 
 

@@ -248,6 +248,13 @@ def test_the_cause_of_a_pending_claim(code: Reason, documents: list[Document]) -
     assert item.causes[0].name == "web/data"
 
 
+def test_the_commands_about_a_populator_work_without_its_definitions() -> None:
+    source = {"apiGroup": "example.com", "kind": "Dataset", "name": "big"}
+    item = why("pvc/data", claim(spec={"dataSourceRef": source}), DYNAMIC, *INSTALLED)
+    assert item.next == ("kubectl api-resources --api-group=example.com", "kubectl -n web describe pvc data")
+    assert "install its definition" in item.advice[0]
+
+
 def test_a_claim_that_a_quota_forbids_is_explained_although_there_is_none() -> None:
     note = (
         "create Pod db-0 in StatefulSet db failed error: failed to create PVC data-db-0: persistentvolumeclaims "

@@ -338,7 +338,9 @@ def test_a_cluster_without_snapshots_has_none() -> None:
     source = {"apiGroup": "snapshot.storage.k8s.io", "kind": "VolumeSnapshot", "name": "before"}
     facts = facts_of(claim(spec={"dataSourceRef": source}), NOW_MADE, *INSTALLED, without=[Source.SNAPSHOTS])
     facts = replace(facts, skipped={Source.SNAPSHOTS: NOT_SERVED})
-    assert explain_claim(facts, facts.snapshot.claims["web/data"]).code is Reason.DATA_SOURCE_NOT_READY
+    item = explain_claim(facts, facts.snapshot.claims["web/data"])
+    assert item.code is Reason.DATA_SOURCE_NOT_READY
+    assert item.next == ("kubectl api-resources --api-group=snapshot.storage.k8s.io",)
 
 
 @pytest.mark.parametrize("classes", [[], [storage_class("one"), storage_class("two")]], ids=["none", "two"])

@@ -72,9 +72,7 @@ def node_lost(facts: Facts, pod: Pod) -> Finding | None:
     message = f"The pod is on node {pod.node_name}, which is not ready, so that the pod does not count as ready either."
     if taint == UNREACHABLE:
         stays = "; its volumes stay attached to that node until then" if pod.claims else ""
-        message = (
-            f"The pod is on node {pod.node_name}, which does not respond: the pod may still run, or not."
-        )
+        message = f"The pod is on node {pod.node_name}, which does not respond: the pod may still run, or not."
         note = (
             f"{evicted}, and it is gone when the node responds again{stays}; only if the node is switched off for "
             f"good, delete it or taint it {OUT_OF_SERVICE}: its pods are deleted at once, and unwritten data is lost"

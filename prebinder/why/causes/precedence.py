@@ -67,6 +67,7 @@ CLAIM_CHECKS: Final[tuple[ClaimCheck, ...]] = (
     provisioning.provisioner_silent,
     # Explain a claim only if nothing else does.
     claim_and_class.ambiguous_default_class,
+    claim_and_class.default_class_not_given,
     volumes.left_unbound,
 )
 """For a claim that is not bound. What remains is explained by the pod that waits for it."""

@@ -1,6 +1,7 @@
 """Causes in the claim itself and its StorageClass."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from shlex import quote
 
 from binder.matching.matching import class_of, default_class, is_mine
@@ -15,6 +16,7 @@ from kube.objects.model import (
     value_of,
 )
 from prebinder.why.causes.finding import Finding, Step
+from prebinder.why.causes.leases import look_for_pv_controller, without_pv_controller
 from prebinder.why.causes.objects import (
     claim_link,
     claim_object,
@@ -22,6 +24,7 @@ from prebinder.why.causes.objects import (
     fits_some_volume,
     named,
     of_another_class,
+    older_than_a_minute,
     own_volume,
     users_of,
     with_default_class,
@@ -103,25 +106,62 @@ def no_storage_class(facts: Facts, claim: Claim) -> Finding | None:
         return None
     if claim.storage_class is None:
         message = "The claim names no StorageClass, and no class is marked as the default."
-        step = _choose_default(classes)
+        steps = _choose_default(classes, claim)
     else:
         message = 'The claim opted out of classes (storageClassName: ""), and no volume without a class fits.'
-        step = Step("kubectl get pv", "create a volume without a class, or create the claim again with a class")
+        note = "create a volume without a class, or create the claim again with a class: a default is not given to it"
+        steps = (Step("kubectl get pv", note),)
     evidence = Evidence(claim_object(claim, "spec.storageClassName"), "a StorageClass", "none")
     others = tuple(of_another_class(facts, claim))
-    return Finding(Reason.NO_STORAGE_CLASS, message, (claim_link(claim),), (evidence, *others), (step,))
+    return Finding(Reason.NO_STORAGE_CLASS, message, (claim_link(claim),), (evidence, *others), steps)
 
 
-def _choose_default(classes: Iterable[str]) -> Step:
+def _choose_default(classes: Iterable[str], claim: Claim) -> tuple[Step, ...]:
     names = sorted(classes)
     mark = "storageclass.kubernetes.io/is-default-class=true"
     if len(names) == 1:
-        return Step(
-            f"kubectl annotate storageclass {names[0]} {mark}", "makes it the default for all claims that name none"
+        every = f"kubectl annotate storageclass {names[0]} {mark}"
+        return (
+            Step(every, "makes it the default: the PV controller gives it to this claim, and to all that name none"),
+            _give_class(claim, names[0], "or gives it to this claim alone"),
         )
-    return Step(
-        "kubectl get storageclass",
-        f"choose one of them and annotate it with {mark}" if names else "there is none: create one",
+    note = f"choose one of them and annotate it with {mark}" if names else "there is none: create one"
+    return (Step("kubectl get storageclass", note),)
+
+
+def _give_class(claim: Claim, storage_class: str, note: str) -> Step:
+    """Return how to name the class in a claim that names none: allowed once, although a class is immutable otherwise.
+
+    Source: validateStorageClassUpgradeFromNil in pkg/apis/core/validation/validation.go.
+    """
+    patch = quote(f'{{"spec":{{"storageClassName":"{storage_class}"}}}}')
+    return Step(f"kubectl -n {claim.namespace} patch pvc {claim.name} --type merge -p {patch}", note)
+
+
+def default_class_not_given(facts: Facts, claim: Claim) -> Finding | None:
+    """There is a default class, and the PV controller has not given it to a claim that names none (KEP-3333).
+
+    It does so at each resync, every 15 seconds; until then the claim counts as one without a class, for its scheduler
+    too (assignDefaultStorageClass in persistentvolume/pv_controller.go).
+    """
+    if claim.storage_class is not None or claim.volume_name or not older_than_a_minute(facts, claim.created):
+        return None
+    default = default_class(facts.need(Source.CLASSES).classes.values())
+    if default is None or not older_than_a_minute(facts, default.created) or fits_some_volume(facts, claim):
+        return None
+    name = default.name
+    return Finding(
+        Reason.NO_STORAGE_CLASS,
+        f"The claim names no StorageClass, and the PV controller has not given it the default class {name} yet.",
+        (claim_link(claim), Link("StorageClass", name, "the default")),
+        (
+            Evidence(claim_object(claim, "spec.storageClassName"), f"{name}, within 15 s of its being default", "none"),
+            *without_pv_controller(facts),
+        ),
+        (
+            replace(look_for_pv_controller(), note="is the controller manager running? If so, its log says what fails"),
+            _give_class(claim, name, "or gives it to this claim by hand"),
+        ),
     )
 
 

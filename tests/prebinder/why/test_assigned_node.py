@@ -27,7 +27,7 @@ def test_a_running_pod_on_a_node_that_does_not_respond_is_a_problem() -> None:
     assert "unwritten data is lost" in item.advice[0]
 
 
-def test_without_claims_nothing_is_said_of_volumes() -> None:
+def test_the_advice_about_a_pod_without_claims_leaves_volumes_out() -> None:
     item = why("pod/db-0", pod("db-0", node="a1"), down("a1", "node.kubernetes.io/unreachable"))
     assert_problem(item, Reason.NO_NODE_FITS)
     assert "volumes" not in item.advice[0]
@@ -44,7 +44,7 @@ def test_a_running_pod_on_a_ready_node_is_none(documents: list[Document]) -> Non
     assert (why("pod/db-0", *documents).code, why("pod/db-0", *documents).problem) == (Reason.SCHEDULED, False)
 
 
-def test_who_may_not_read_nodes_gets_what_kubernetes_reports_about_the_pod() -> None:
+def test_without_the_right_to_read_nodes_the_event_about_the_pod_is_quoted() -> None:
     item = why("pod/db-0", *running(UNREADY), NODE_LOST, without=(Source.NODES,))
     assert_problem(item, Reason.NO_NODE_FITS)
     assert "Node is not ready" in item.evidence[0].found

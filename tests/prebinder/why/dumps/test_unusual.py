@@ -8,6 +8,7 @@ import pytest
 from tests.prebinder.why.documents import (
     DRIVER,
     SCHEDULED,
+    Document,
     at,
     claim,
     csi_node,
@@ -20,7 +21,7 @@ from tests.prebinder.why.documents import (
 )
 from tests.prebinder.why.dumps.dump import Dump, check
 
-NEW = {"metadata": {"creationTimestamp": at(timedelta(seconds=20))}}
+NEW: Document = {"metadata": {"creationTimestamp": at(timedelta(seconds=20))}}
 WITH_DEFAULT = [default_class("std", provisioner=DRIVER), driver(), csi_node("a1", DRIVER), node("a1"), SCHEDULED]
 STOPPED = lease("kube-controller-manager", timedelta(hours=1))
 

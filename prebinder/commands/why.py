@@ -5,7 +5,7 @@ With --match, which `pvc-prebinder match` stands for, it reports which volume Ku
 
 import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -13,6 +13,7 @@ from typing import Final
 
 import click
 import cloup
+from msgspec.structs import replace
 from rich.console import Console
 
 from binder.matching.rejection import Reason
@@ -21,7 +22,7 @@ from prebinder.command_line.cluster_access import ClusterAccess, access_flags, c
 from prebinder.command_line.command import Command
 from prebinder.command_line.parameters import FILE, OneOf, Reading, whole_number
 from prebinder.config.settings import parse_address
-from prebinder.errors import ExitCode, UsageError
+from prebinder.errors import CommandError, ExitCode, UsageError
 from prebinder.reports.match_answers import report_matches
 from prebinder.view.serving import DEFAULT_PORT, Serving
 from prebinder.why.answering import answer_live, report_on
@@ -29,8 +30,8 @@ from prebinder.why.reading.file import facts_from
 from prebinder.why.reading.live import LiveReader
 from prebinder.why.rendering.printer import Printer
 from prebinder.why.rendering.text import printable
-from prebinder.why.report.report import WhyReport
-from prebinder.why.targets import Target, parse_selector, parse_target
+from prebinder.why.report.report import Skipped, WhyReport
+from prebinder.why.targets import Target, of_one_kind, parse_selector, parse_target
 
 EXAMPLES: Final = """
 Examples:
@@ -175,6 +176,7 @@ def command(  # noqa: PLR0913, PLR0917 - one for each flag
     for that node, where the claims of one pod share no volume. Of volumes that Kubernetes treats as equal, the first by
     name is shown.
     """
+    targets = of_one_kind(targets)
     _check(targets, filenames, everywhere=everywhere, watching=watching, selecting=selector is not None)
     question = Question(targets, namespace, everywhere, selector)
     if matching or node is not None:
@@ -190,17 +192,23 @@ def command(  # noqa: PLR0913, PLR0917 - one for each flag
         asyncio.run(show(access, page, Serving(port, health_bind_address)))
         return ExitCode.FINE
     with_namespaces = everywhere or (bool(filenames) and namespace is None and not targets)
-    printer = Printer(output, console_for(color), overview=everywhere, with_namespaces=with_namespaces)
+    printer_in = partial(
+        Printer,
+        output,
+        console_for(color),
+        overview=everywhere,
+        with_namespaces=with_namespaces,
+        chosen=selector is not None,
+    )
     if not filenames:
-        return asyncio.run(_live(access, question, printer, watching=watching))
+        return asyncio.run(_live(access, question, printer_in, watching=watching))
     now = datetime.now(UTC)
     facts, faults = facts_from(filenames, sys.stdin.buffer, now, access.annotation_prefix)
     _complain(faults)
     chosen = "" if everywhere else namespace or ("default" if targets else "")
-    report = report_on(facts, targets, chosen, selector)
-    printer.print(report, facts.now)
-    # What could not be read may be pending.
-    return ExitCode.INCONCLUSIVE if faults and not report.items else exit_code(report)
+    report = _with_faults(report_on(facts, targets, chosen, selector), faults)
+    printer_in(namespace=chosen).print(report, facts.now)
+    return exit_code(report)
 
 
 def _check(
@@ -239,18 +247,32 @@ def _is_meant(question: Question, subject: Claim | Pod) -> bool:
     return not question.targets or any(known in {kind, ""} and name == subject.name for known, name in named)
 
 
-async def _live(access: ClusterAccess, question: Question, printer: Printer, *, watching: bool) -> int:
+async def _live(
+    access: ClusterAccess, question: Question, printer_in: Callable[..., Printer], *, watching: bool
+) -> int:
     async with cluster_connection(access) as (api, own_namespace):
         namespace = "" if question.everywhere else question.namespace or own_namespace
+        printer = printer_in(namespace=namespace)
         while True:
             now = datetime.now(UTC)
             reader = LiveReader(api, namespace, access.annotation_prefix)
             report = await answer_live(reader, question.targets, namespace, now, question.selector)
+            report = _with_faults(report, reader.faults)
             _complain(reader.faults)
+            if namespace and not report.items and not await reader.knows_namespace():
+                raise CommandError(f'there is no namespace "{namespace}"; list them: kubectl get namespaces')
             printer.print(report, now, again=watching)
             if not watching or is_over(report):
                 return exit_code(report)
             await asyncio.sleep(_BETWEEN_LOOKS)
+
+
+def _with_faults(report: WhyReport, faults: Sequence[str]) -> WhyReport:
+    """Return a report without items as incomplete if objects could not be read: they may be pending."""
+    if report.items or not faults:
+        return report
+    unreadable = Skipped(f"{len(faults)} object{'' if len(faults) == 1 else 's'}", "unreadable, see above")
+    return replace(report, skipped=(*report.skipped, unreadable))
 
 
 def _complain(faults: Sequence[str]) -> None:
@@ -273,7 +295,7 @@ def console_for(color: str) -> Console:
 def exit_code(report: WhyReport) -> int:
     if any(item.problem and item.conclusive for item in report.items):
         return ExitCode.PROBLEM_FOUND
-    if any(not item.conclusive for item in report.items):
+    if not report.complete or any(not item.conclusive for item in report.items):
         return ExitCode.INCONCLUSIVE
     return ExitCode.FINE
 

@@ -95,6 +95,8 @@ def _json_document(contents: memoryview, at: int) -> tuple[Document | Unreadable
         if items is not None:
             return Document(Envelope("v1", "List", items), contents[at:end]), end
         return Unreadable(_line(contents, at), _in_words(error)), end
+    except RecursionError:
+        return Unreadable(_line(contents, at), "objects are nested too deeply"), len(contents)
     except msgspec.DecodeError as error:
         problem = str(error)
     trailing = _TRAILING.search(problem)

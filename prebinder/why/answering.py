@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from typing import Final
 
 from kube.errors import Forbidden
 from kube.objects.model import LabelSelector
@@ -13,8 +14,11 @@ from prebinder.why.causes.objects import CLAIM, POD, VOLUME
 from prebinder.why.causes.termination import overdue
 from prebinder.why.facts.facts import Facts, Source, Unread
 from prebinder.why.reading.live import LiveReader
-from prebinder.why.report.report import Item, WhyReport
+from prebinder.why.report.report import Item, Skipped, WhyReport
 from prebinder.why.targets import Target
+
+_LISTING: Final = (Source.PODS, Source.CLAIMS)
+"""What is pending is one of these."""
 
 
 async def answer_live(
@@ -34,7 +38,7 @@ async def answer_live(
             except Unread as unread:
                 await reader.read(unread.sources)
                 facts = reader.facts(now)
-    return WhyReport(items=tuple(items))
+    return WhyReport(items=tuple(items), skipped=() if targets else unlisted(facts))
 
 
 async def _read_target(reader: LiveReader, target: Target, namespace: str) -> None:
@@ -53,7 +57,15 @@ def report_on(
 ) -> WhyReport:
     """Return the report from facts that are complete. CommandError for an object that does not exist."""
     subjects = targets or waiting(facts, namespace, selector)
-    return WhyReport(items=tuple(item for target in subjects for item in items_of(facts, target, namespace)))
+    items = tuple(item for target in subjects for item in items_of(facts, target, namespace))
+    # Who dumps pods alone asks about pods alone.
+    missing = () if targets else unlisted(facts)
+    return WhyReport(items=items, skipped=missing if len(missing) == len(_LISTING) else ())
+
+
+def unlisted(facts: Facts) -> tuple[Skipped, ...]:
+    """Return the kinds that can be pending and could not be read."""
+    return tuple(Skipped(source, facts.skipped[source]) for source in _LISTING if source in facts.skipped)
 
 
 def items_of(facts: Facts, target: Target, namespace: str) -> list[Item]:

@@ -1,7 +1,7 @@
 """The objects that the user names: `pod/NAME`, `pvc/NAME`, `pv/NAME`, or a bare NAME of either."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from kube.configuration.nearest import did_you_mean
@@ -37,6 +37,15 @@ def parse_target(text: str) -> Target:
         meant = did_you_mean(kind, ("pod", "pvc", "pv")) if known is None else "."
         raise ValueError(f'expected pod/NAME, pvc/NAME, pv/NAME or NAME, found "{text}"{meant}')
     return Target(known, name)
+
+
+def of_one_kind(targets: tuple[Target, ...]) -> tuple[Target, ...]:
+    """Return the targets of `pod NAME...`, as kubectl takes them too, as `pod/NAME...`; others as they are."""
+    first, *others = targets or (Target("", ""),)
+    kind = "" if first.kind else _KINDS.get(first.name.lower(), "")
+    if not kind or not others or any(each.kind for each in others):
+        return targets
+    return tuple(replace(each, kind=kind) for each in others)
 
 
 _EQUAL: Final = re.compile(r"(?P<key>[^\s!=,()]+)\s*(?P<operator>==|=|!=)\s*(?P<value>[^\s!=,()]*)")

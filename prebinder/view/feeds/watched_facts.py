@@ -24,7 +24,7 @@ from prebinder.metrics.unobserved import Unobserved
 from prebinder.runtime.informers import collections_in
 from prebinder.why.facts.decode_details import EventAbout, detail_decoders
 from prebinder.why.facts.details import EventRecord, latest_events
-from prebinder.why.facts.facts import Facts, Look, ObjectKey, Source
+from prebinder.why.facts.facts import FORBIDDEN, NOT_SERVED, Facts, Look, ObjectKey, Source
 from prebinder.why.reading.resources import OF_THE_NAMESPACE, RESOURCES
 
 T = TypeVar("T")
@@ -129,7 +129,7 @@ class WatchedFacts:
         try:
             listing = await self._api.list_all(leases, self._details[Source.LEASES])
         except Forbidden:
-            self.skipped[Source.LEASES] = "forbidden"
+            self.skipped[Source.LEASES] = FORBIDDEN
             return
         self._shelves[Source.LEASES].items = {lease.key: lease for lease in listing.items}
 
@@ -170,9 +170,9 @@ class WatchedFacts:
             try:
                 await self._api.list_page(resource, limit=1)
             except Forbidden:
-                self.skipped[source] = "forbidden"
+                self.skipped[source] = FORBIDDEN
             except NotFound:
-                self.skipped[source] = "not served by this cluster"
+                self.skipped[source] = NOT_SERVED
                 return
             else:
                 self.skipped.pop(source, None)

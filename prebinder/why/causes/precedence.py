@@ -7,7 +7,7 @@ that, the order of diagnosis is claim, class, volumes, provisioner, pod, schedul
 
 from typing import Final
 
-from prebinder.why.causes import reported, volume_state
+from prebinder.why.causes import assigned_node, reported, volume_state
 from prebinder.why.causes.claims import (
     allowed_topologies,
     claim_and_class,
@@ -20,7 +20,6 @@ from prebinder.why.causes.claims import (
 )
 from prebinder.why.causes.finding import ClaimCheck, PodCheck, VolumeCheck
 from prebinder.why.causes.pods import (
-    assigned_node,
     attachment,
     devices,
     missing_volumes,
@@ -133,6 +132,7 @@ UNREAD_POD_CHECKS: Final[tuple[PodCheck, ...]] = (unread_nodes.reported_by_sched
 """For a pod without a node when something could not be read, such as the nodes: what its scheduler reports."""
 
 PLACED_POD_CHECKS: Final[tuple[PodCheck, ...]] = (
+    scheduling.bypassed_scheduler,
     topology.assigned_out_of_reach,
     # Without its kubelet nothing starts the pod, whatever was reported before.
     assigned_node.node_unreachable,

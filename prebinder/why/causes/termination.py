@@ -13,6 +13,7 @@ from typing import Final
 from binder.matching.rejection import Reason
 from kube.objects.model import Pod, Volume
 from prebinder.config.duration import age_text
+from prebinder.why.causes.assigned_node import node_lost
 from prebinder.why.causes.finding import Finding, Step
 from prebinder.why.causes.leases import look_for_pv_controller, without_controller_manager
 from prebinder.why.causes.objects import (
@@ -87,8 +88,10 @@ def behind(facts: Facts, pod: Pod, *links: Link) -> Finding | None:
 
 
 def held_up_by(facts: Facts, pod: Pod, finding: Finding) -> Finding:
-    """Return a finding about what waits for the pod to go, with why the pod does not if it should have long ago."""
-    root = behind(facts, pod)
+    """Return a finding about what waits for the pod to go, with why it cannot: it should have gone long ago, or its
+    node is lost, which has to confirm that it has ended.
+    """
+    root = behind(facts, pod) or _on_lost_node(facts, pod)
     if root is None:
         return finding
     links = tuple(link for link in finding.links if (link.kind, link.name) != ("Pod", pod.key))
@@ -99,6 +102,11 @@ def held_up_by(facts: Facts, pod: Pod, finding: Finding) -> Finding:
         evidence=(*finding.evidence, *root.evidence),
         next=root.next,
     )
+
+
+def _on_lost_node(facts: Facts, pod: Pod) -> Finding | None:
+    lost = node_lost(facts, pod)
+    return None if lost is None else replace(lost, message=lost.message.replace("The pod", f"Pod {pod.name}", 1))
 
 
 def _finalizers(pod: Pod, details: PodDetails) -> _Obstacle | None:

@@ -52,6 +52,9 @@ class Source(StrEnum):
     ALL_PODS = "pods in all namespaces"
 
 
+FORBIDDEN: Final = "forbidden"
+"""Why a source was skipped that the user may not list."""
+
 NOT_SERVED: Final = "not served by this cluster"
 """Why a source was skipped if the API server does not serve its kind."""
 

@@ -103,8 +103,10 @@ class Gathering:
                 self._details[_ALONE[kind]][details.key] = details
             elif is_record(kind, api):
                 self._record(kind, raw)
-        except (MalformedObject, msgspec.MsgspecError) as error:
+        except MalformedObject as error:
             self.faults.append(f"{source}: {error}")
+        except msgspec.MsgspecError as error:
+            self.faults.append(f"{source}: {kind}: {error}")
 
     @property
     def lacks_originals(self) -> bool:

@@ -10,8 +10,8 @@ from msgspec import Raw
 
 from kube.client.api import KubeApi
 from kube.errors import Forbidden, NotFound
-from kube.objects.api_resource import PODS, Resource
-from prebinder.why.facts.facts import NOT_SERVED, Facts, Source
+from kube.objects.api_resource import NAMESPACES, PODS, Resource
+from prebinder.why.facts.facts import FORBIDDEN, NOT_SERVED, Facts, Source
 from prebinder.why.reading.gathering import Gathering
 from prebinder.why.reading.resources import OF_THE_NAMESPACE, RESOURCES
 
@@ -72,6 +72,16 @@ class LiveReader:
         self._gathering.take(raw, resource.api_version, resource.kind, source)
         return True
 
+    async def knows_namespace(self) -> bool:
+        """Whether the namespace exists, as far as the user may know."""
+        try:
+            await self._api.get(NAMESPACES, self._namespace)
+        except NotFound:
+            return False
+        except Forbidden:
+            return True
+        return True
+
     async def _read_one(self, source: Source) -> None:
         resource = RESOURCES[source]
         if source is Source.PODS and not self._namespace:
@@ -83,7 +93,7 @@ class LiveReader:
             if source is Source.CLAIMS and not namespace and self._gathering.lacks_originals:
                 await self._api.list_all(resource, take, limit=_PAGE)
         except Forbidden:
-            self._skipped[source] = "forbidden"
+            self._skipped[source] = FORBIDDEN
         except NotFound:
             self._skipped[source] = NOT_SERVED
         else:

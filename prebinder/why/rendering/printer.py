@@ -7,22 +7,35 @@ from functools import partial
 
 from rich.console import Console
 
+from prebinder.why.facts.facts import FORBIDDEN
 from prebinder.why.rendering.documents import as_json, as_names, as_yaml
 from prebinder.why.rendering.overview import print_overview
-from prebinder.why.rendering.text import print_report
+from prebinder.why.rendering.text import print_report, printable
 from prebinder.why.report.report import WhyReport
 
 
 class Printer:
     """Prints to the standard output. `overview` is one line for each cause instead of a block for each object.
 
-    `with_namespaces`: objects of several namespaces may be among them, so each name comes with its own.
+    `namespace` is the only one that is reported on, if it is only one; `chosen` whether only objects with some labels
+    are. `with_namespaces`: objects of several namespaces may be among them, so each name comes with its own.
     """
 
-    def __init__(self, output: str, console: Console, *, overview: bool, with_namespaces: bool = False) -> None:
+    def __init__(
+        self,
+        output: str,
+        console: Console,
+        *,
+        overview: bool,
+        with_namespaces: bool = False,
+        namespace: str = "",
+        chosen: bool = False,
+    ) -> None:
         self._output = output
         self._console = console
         self._overview = overview
+        self._namespace = namespace
+        self._chosen = chosen
         self._with_namespaces = with_namespaces
         self._printed: WhyReport | None = None
 
@@ -47,8 +60,27 @@ class Printer:
 
     def _print_text(self, report: WhyReport, now: datetime) -> None:
         if not report.items:
-            self._console.print("Nothing is pending.")
+            if report.complete:
+                self._console.print(self._nothing, soft_wrap=True)
         elif self._overview and self._output == "text":
             print_overview(report, self._console, now)
         else:
             print_report(report, self._console, now, wide=self._output == "wide")
+        if not report.complete:
+            what = "what else" if report.items else "what"
+            missing = ", ".join(f"{each.resource} ({each.because})" for each in report.skipped)
+            self._console.print(
+                f"? Cannot tell {what} is pending without {missing}{self._hint(report)}", soft_wrap=True
+            )
+
+    @property
+    def _nothing(self) -> str:
+        """Return that nothing is pending, and where that is true."""
+        labels = " with these labels" if self._chosen else ""
+        where = f" in namespace {printable(self._namespace)}" if self._namespace else ""
+        elsewhere = "; --all-namespaces looks everywhere" if self._namespace else ""
+        return f"Nothing{labels} is pending{where}{elsewhere}."
+
+    def _hint(self, report: WhyReport) -> str:
+        is_forbidden = any(each.because == FORBIDDEN for each in report.skipped)
+        return "; --namespace limits the report to a single namespace." if self._overview and is_forbidden else "."

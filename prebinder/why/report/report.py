@@ -67,6 +67,13 @@ class Item(Struct, frozen=True, rename="camel", omit_defaults=False):
 
 
 class WhyReport(Struct, frozen=True, rename="camel"):
+    """The results. `skipped` is what could not be read and lists what is pending: more may be than has an item."""
+
     api_version: str = API_VERSION
     kind: str = "WhyReport"
     items: tuple[Item, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        return not self.skipped

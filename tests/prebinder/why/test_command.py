@@ -66,7 +66,39 @@ def test_names_of_several_namespaces_have_theirs_before_them(
 
 def test_an_object_that_cannot_be_read_may_be_pending(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["why", "-A", "-f", write_dump(tmp_path, [{"apiVersion": "v1", "kind": "Pod"}])]) == 4
-    assert "metadata.name" in capsys.readouterr().err
+    out, error = capsys.readouterr()
+    assert "metadata.name" in error
+    assert out.startswith("? Cannot tell what is pending without 1 object (unreadable")
+
+
+def test_an_object_that_cannot_be_read_is_named_by_its_kind(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    broken = {**event("Pod", "db-0", "Pulled", "pulled"), "lastTimestamp": "yesterday"}
+    assert main(["why", "-A", "-f", write_dump(tmp_path, [*PENDING, broken])]) == 3
+    assert "Event: Invalid RFC3339" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "names"),
+    [
+        (["pod", "db-0"], ["db-0"]),
+        (["pvc", "data", "idle"], ["data", "idle"]),
+        (["pod/db-0", "data"], ["db-0", "data"]),
+        (["data", "db-0"], ["data", "db-0"]),
+    ],
+)
+def test_a_kind_may_precede_its_names_as_for_kubectl(
+    arguments: list[str], names: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write_dump(tmp_path, [*PENDING, claim("idle")])
+    main(["why", *arguments, "-n", "web", "-o", "json", "-f", path])
+    assert [item["name"] for item in json.loads(capsys.readouterr().out)["items"]] == names
+
+
+def test_a_file_that_is_nested_too_deeply_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "deep.json"
+    path.write_text('{"kind": "Pod", "metadata": ' + '{"a": ' * 5000 + "1" + "}" * 5001)
+    assert main(["why", "-f", str(path)]) == 1
+    assert "nested too deeply" in capsys.readouterr().err
 
 
 def test_a_server_that_cannot_be_reached(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -91,6 +123,36 @@ def test_waiting_as_it_should_is_no_problem(tmp_path: Path, capsys: pytest.Captu
 def test_a_lone_claim_is_inconclusive(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["why", "pvc/data", "-n", "web", "-f", write_dump(tmp_path, [claim()])]) == 4
     assert "storageclasses (not in the input)" in capsys.readouterr().out
+
+
+def test_a_dump_without_anything_that_can_be_pending_is_inconclusive(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write_dump(tmp_path, [storage_class()])
+    assert main(["why", "-A", "-f", path]) == 4
+    missing = "pods (not in the input), persistentvolumeclaims (not in the input)"
+    assert capsys.readouterr().out == f"? Cannot tell what is pending without {missing}.\n"
+    assert main(["why", "-A", "-f", path, "-o", "json"]) == 4
+    assert [each["resource"] for each in json.loads(capsys.readouterr().out)["skipped"]] == [
+        "pods",
+        "persistentvolumeclaims",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "Nothing is pending."),
+        (["-A"], "Nothing is pending."),
+        (["-n", "shop"], "Nothing is pending in namespace shop; --all-namespaces looks everywhere."),
+        (["-n", "web", "-l", "app=x"], "Nothing with these labels is pending in namespace web"),
+    ],
+)
+def test_nothing_is_pending_where_it_was_looked(
+    arguments: list[str], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["why", *arguments, "-f", write_dump(tmp_path, [pod(node="a1"), node("a1")])]) == 0
+    assert capsys.readouterr().out.startswith(words)
 
 
 @pytest.mark.parametrize(

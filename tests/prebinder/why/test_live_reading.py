@@ -5,8 +5,11 @@ import pytest
 from binder.matching.rejection import Reason
 from kube.client.api import KubeApi
 from kube.client.transport import Request, Response
+from prebinder.commands.why import exit_code, is_over
+from prebinder.errors import ExitCode
 from prebinder.why.answering import answer_live
 from prebinder.why.reading.live import LiveReader
+from prebinder.why.targets import parse_target
 from tests.kube.scripted_transport import ScriptedTransport, answer, listing
 from tests.prebinder.why.documents import DYNAMIC, INSTALLED, NOW, claim, volume
 
@@ -30,3 +33,45 @@ async def test_the_original_of_a_copy_is_kept_although_it_is_bound(claims: list[
     (item,) = (await answer_live(reader, (), "", NOW)).items
     assert item.name == "copy"
     assert item.code is not Reason.DATA_SOURCE_NOT_READY
+
+
+def without(*forbidden: str) -> LiveReader:
+    """A namespace of which these kinds may not be listed, with a claim of a class that does not exist."""
+
+    def respond(request: Request) -> Response:
+        kind = request.path.rpartition("/")[2]
+        if kind in forbidden:
+            return answer(403, {"kind": "Status", "message": f"{kind} is forbidden"})
+        return answer(200, listing(1, *([claim()] if kind == "persistentvolumeclaims" else [])))
+
+    return LiveReader(KubeApi(ScriptedTransport(respond)), "web", "scheduler.cloud.example/")
+
+
+@pytest.mark.parametrize(
+    ("forbidden", "items"), [(("pods", "persistentvolumeclaims"), 0), (("pods",), 1), (("persistentvolumeclaims",), 0)]
+)
+async def test_what_may_not_be_listed_may_be_pending(forbidden: tuple[str, ...], items: int) -> None:
+    report = await answer_live(without(*forbidden), (), "web", NOW)
+    assert len(report.items) == items
+    assert {(each.resource, each.because) for each in report.skipped} == {(kind, "forbidden") for kind in forbidden}
+    assert not report.complete
+    assert is_over(report) is (items == 0)
+    assert exit_code(report) != ExitCode.FINE
+
+
+async def test_with_pods_and_claims_the_report_is_complete() -> None:
+    assert (await answer_live(without("nodes"), (), "web", NOW)).complete
+
+
+async def test_of_a_named_object_nothing_else_may_be_pending() -> None:
+    report = await answer_live(without("pods"), (parse_target("pvc/data"),), "web", NOW)
+    assert report.complete
+
+
+@pytest.mark.parametrize(("status", "known"), [(200, True), (403, True), (404, False)])
+async def test_a_namespace_is_unknown_only_if_the_server_has_none(status: int, known: bool) -> None:
+    def respond(request: Request) -> Response:
+        assert request.path == "/api/v1/namespaces/web"
+        return answer(status, {"kind": "Namespace", "metadata": {"name": "web"}})
+
+    assert await LiveReader(KubeApi(ScriptedTransport(respond)), "web", "p/").knows_namespace() is known

@@ -1,14 +1,13 @@
 """Causes after a node was chosen: a volume that cannot be attached there, or mounted."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
 from binder.matching.rejection import Reason
 from kube.objects.model import READ_WRITE_ONCE, READ_WRITE_ONCE_POD, Claim, Pod, Volume, VolumeAttachment
-from kube.store.snapshot import Snapshot
 from prebinder.config.duration import age_text
 from prebinder.why.causes.finding import Finding, Step
 from prebinder.why.causes.leases import lapsed_lease, lease_name
@@ -19,15 +18,24 @@ from prebinder.why.causes.objects import (
     nodes_with,
     not_ready,
     pod_link,
-    stem_of,
     users_of,
     volume_link,
+)
+from prebinder.why.causes.pods.mount_events import (
+    FAILED,
+    are_mounted,
+    cause_in,
+    failures,
+    let_it_run,
+    unavailable,
+    volumes_of,
+    without_driver,
 )
 from prebinder.why.causes.reported import quoted
 from prebinder.why.causes.termination import held_up_by
 from prebinder.why.causes.volume_state import volume_terminating as terminating
 from prebinder.why.causes.volume_state import volume_unhealthy as unhealthy
-from prebinder.why.facts.details import AttachmentDetails, EventRecord
+from prebinder.why.facts.details import AttachmentDetails
 from prebinder.why.facts.facts import Facts, Source
 from prebinder.why.report.report import Evidence, Link
 
@@ -38,31 +46,15 @@ _PATIENCE: Final = timedelta(minutes=2)
 _HAS_IT: Final = "has the volume"
 """Of a node that is ready, or of which that is not known."""
 
-_VOLUME: Final = re.compile(r'volume "([^"]+)"')
 _ONE_NODE: Final = frozenset({READ_WRITE_ONCE, READ_WRITE_ONCE_POD})
-_FAILED: Final[Mapping[str, Reason]] = {
-    "FailedAttachVolume": Reason.ATTACH_FAILED,
-    "FailedMount": Reason.MOUNT_FAILED,
-    "FailedMapVolume": Reason.MOUNT_FAILED,
-}
-_NO_DRIVER: Final = re.compile(
-    r"driver name (?P<kubelet>[\w.-]+) not found in the list of registered CSI drivers"
-    r"|CSINode \S+ does not contain driver (?P<attacher>[\w.-]*\w)"
-)
-"""Of csi_client.go in pkg/volume/csi, and of csi_handler.go in external-attacher."""
-
-_NO_ANSWER: Final = re.compile(r"dial unix \S+\.sock")
-_NOT_FOUND: Final = re.compile(r'(?P<kind>secret|configmap) "(?P<name>[^"]+)" not found')
-_OVER: Final = frozenset({"Pulling", "Pulled", "Failed", "BackOff", "Created", "Started", "FailedCreatePodSandBox"})
-"""What the kubelet reports about a pod only after its volumes are mounted (syncPod in kubelet.go)."""
 
 
 def attach_conflict(facts: Facts, pod: Pod) -> Finding | None:
     """A volume for one node is still attached to another (Multi-Attach error, reconciler.go of attachdetach)."""
-    if _are_mounted(facts, pod):
+    if are_mounted(facts, pod):
         return None
     snapshot = facts.need(Source.CLAIMS, Source.VOLUMES, Source.ATTACHMENTS)
-    for claim, volume in _volumes_of(pod, snapshot):
+    for claim, volume in volumes_of(pod, snapshot):
         if not set(volume.access_modes) <= _ONE_NODE:
             continue
         attached = [
@@ -158,11 +150,11 @@ def driver_not_on_node(facts: Facts, pod: Pod) -> Finding | None:
     Source: NewCSIDriverClient's caller in csi_plugin.go, "not found in the list of registered CSI drivers". A node
     without a CSINode is left out: its kubelet has reported nothing.
     """
-    failing = next(_failures(facts, pod), None)
+    failing = next(failures(facts, pod), None)
     if failing is None:
         return None
     snapshot = facts.need(Source.CLAIMS, Source.VOLUMES, Source.CSI_NODES)
-    for claim, volume in _volumes_of(pod, snapshot):
+    for claim, volume in volumes_of(pod, snapshot):
         driver, there = volume.driver, nodes_with(facts, volume.driver)
         if not driver or pod.node_name in there or pod.node_name not in snapshot.csi_nodes:
             continue
@@ -180,18 +172,18 @@ def driver_not_on_node(facts: Facts, pod: Pod) -> Finding | None:
                 Evidence("csinodes", f"{driver} on node {pod.node_name}", named(there) or "on no node"),
                 quoted(facts, failing),
             ),
-            (_let_it_run(driver, pod),),
+            (let_it_run(driver, pod),),
         )
     return None
 
 
 def volume_unhealthy(facts: Facts, pod: Pod) -> Finding | None:
     """A volume of the pod is reported unhealthy: a failure to attach or mount it is a consequence."""
-    failing = next(_failures(facts, pod), None)
+    failing = next(failures(facts, pod), None)
     if failing is None:
         return None
     snapshot = facts.need(Source.CLAIMS, Source.VOLUMES)
-    for claim, volume in _volumes_of(pod, snapshot):
+    for claim, volume in volumes_of(pod, snapshot):
         finding = unhealthy(facts, volume)
         if finding is not None:
             links = (pod_link(pod, f"on node {pod.node_name}"), claim_link(claim), *finding.links)
@@ -216,7 +208,7 @@ def attach_failed(facts: Facts, pod: Pod) -> Finding | None:
             "",
             f'"{" ".join(details.attach_error.split())}"',
         )
-        return _without_driver(pod, words) or Finding(
+        return without_driver(pod, words) or Finding(
             Reason.ATTACH_FAILED,
             f"{attachment.attacher} cannot attach volume {volume.name} to node {pod.node_name}.",
             (pod_link(pod, f"on node {pod.node_name}"), claim_link(claim), volume_link(volume)),
@@ -269,10 +261,10 @@ def attacher_silent(facts: Facts, pod: Pod) -> Finding | None:
 
 def _not_attached(facts: Facts, pod: Pod) -> Iterator[tuple[Claim, Volume, VolumeAttachment, AttachmentDetails]]:
     """Yield the pod's volumes that are to be attached to its node and are not yet; none if all are mounted."""
-    if _are_mounted(facts, pod):
+    if are_mounted(facts, pod):
         return
     snapshot = facts.need(Source.CLAIMS, Source.VOLUMES, Source.ATTACHMENTS)
-    for claim, volume in _volumes_of(pod, snapshot):
+    for claim, volume in volumes_of(pod, snapshot):
         for attachment in snapshot.attachments.values():
             details = facts.attachments.get(attachment.name)
             here = (attachment.volume_name, attachment.node_name) == (volume.name, pod.node_name)
@@ -283,17 +275,17 @@ def _not_attached(facts: Facts, pod: Pod) -> Iterator[tuple[Claim, Volume, Volum
 def reported_by_kubelet(facts: Facts, pod: Pod) -> Finding | None:
     """Attaching or mounting fails, by the Events of attachdetach-controller and kubelet."""
     facts.need(Source.EVENTS)
-    for event in _failures(facts, pod):
-        code = _FAILED[event.reason]
+    for event in failures(facts, pod):
+        code = FAILED[event.reason]
         if _MULTI_ATTACH.search(event.note):
             code = Reason.ATTACH_CONFLICT
-        reported = _without_driver(pod, quoted(facts, event)) or _without_object(facts, pod, event)
+        reported = cause_in(facts, pod, event)
         if reported is not None:
             return reported
         verb = "mounted" if code is Reason.MOUNT_FAILED else "attached"
         user = _user_elsewhere(facts, pod) if code is Reason.ATTACH_CONFLICT else None
-        driver = _unavailable(facts, pod, event)
-        step = Step(f"kubectl -n {pod.namespace} describe pod {pod.name}") if not driver else _let_it_run(driver, pod)
+        driver = unavailable(facts, pod, event)
+        step = Step(f"kubectl -n {pod.namespace} describe pod {pod.name}") if not driver else let_it_run(driver, pod)
         return Finding(
             code,
             f"A volume of the pod cannot be {verb} on node {pod.node_name}.",
@@ -307,51 +299,6 @@ def reported_by_kubelet(facts: Facts, pod: Pod) -> Finding | None:
     return None
 
 
-def _without_driver(pod: Pod, words: Evidence) -> Finding | None:
-    """As `driver_not_on_node`, in the words of others: for a CSINode that is missing, or after the Events expired."""
-    match = _NO_DRIVER.search(words.found)
-    if match is None:
-        return None
-    driver = match["kubelet"] or match["attacher"]
-    return Finding(
-        Reason.DRIVER_NOT_ON_NODE,
-        f"CSI driver {driver} is not registered on node {pod.node_name}: its node plugin does not run there.",
-        (pod_link(pod, f"on node {pod.node_name}"), Link("Node", pod.node_name, f"without {driver}")),
-        (words,),
-        (_let_it_run(driver, pod),),
-    )
-
-
-def _let_it_run(driver: str, pod: Pod) -> Step:
-    return Step(
-        f"kubectl get daemonset -A | grep -i {stem_of(driver)}",
-        f"let the node plugin of {driver} run on node {pod.node_name}; the kubelet then tries again",
-    )
-
-
-def _unavailable(facts: Facts, pod: Pod, event: EventRecord) -> str:
-    """Return the driver whose socket on the node nothing listens to, empty if it is another failure."""
-    if not _NO_ANSWER.search(event.note):
-        return ""
-    named_there = set(_VOLUME.findall(event.note))
-    return next((each.driver for _, each in _volumes_of(pod, facts.snapshot) if each.name in named_there), "")
-
-
-def _without_object(facts: Facts, pod: Pod, event: EventRecord) -> Finding | None:
-    """A volume of the pod is made of a Secret or ConfigMap that does not exist."""
-    match = _NOT_FOUND.search(event.note)
-    if match is None:
-        return None
-    kind, name = {"secret": "Secret", "configmap": "ConfigMap"}[match["kind"]], match["name"]
-    return Finding(
-        Reason.MOUNT_FAILED,
-        f'The pod mounts {kind} "{name}", which does not exist.',
-        (pod_link(pod, f"on node {pod.node_name}"), Link(kind, f"{pod.namespace}/{name}", "not found")),
-        (quoted(facts, event),),
-        (Step(f"kubectl -n {pod.namespace} get {match['kind']}", "create it, or correct its name in the pod"),),
-    )
-
-
 def _user_elsewhere(facts: Facts, pod: Pod) -> Pod | None:
     """Return a pod on another node that uses a claim of this one for one node."""
     claims = (facts.snapshot.claims.get(key) for key in pod.claim_keys)
@@ -361,28 +308,3 @@ def _user_elsewhere(facts: Facts, pod: Pod) -> Pod | None:
             if user is not None:
                 return user
     return None
-
-
-def _are_mounted(facts: Facts, pod: Pod) -> bool:
-    """Whether the kubelet reports something that comes after the mounts, and no failure since."""
-    reasons = (event.reason for event in facts.events_of("Pod", pod.key))
-    return next((reason in _OVER for reason in reasons if reason in _OVER or reason in _FAILED), False)
-
-
-def _failures(facts: Facts, pod: Pod) -> Iterator[EventRecord]:
-    """Yield the Events about failures of attaching and mounting that no later Event has resolved, the latest first."""
-    attached: set[str] = set()
-    for event in facts.events_of("Pod", pod.key):
-        volumes = set(_VOLUME.findall(event.note))
-        if event.reason in _OVER:
-            return
-        if event.reason == "SuccessfulAttachVolume":
-            attached |= volumes
-        elif event.reason in _FAILED and not (attached and volumes <= attached):
-            yield event
-
-
-def _volumes_of(pod: Pod, snapshot: Snapshot) -> list[tuple[Claim, Volume]]:
-    claims = (snapshot.claims.get(key) for key in pod.claim_keys)
-    bound = ((claim, snapshot.volumes.get(claim.volume_name)) for claim in claims if claim is not None)
-    return [(claim, volume) for claim, volume in bound if volume is not None]

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
+from shlex import quote
 from typing import Final
 
 from binder.matching.evidence import affinity_text, quantity_text
@@ -177,7 +178,7 @@ def _more(facts: Facts, claim: Claim, nodes: Set[str]) -> Step:
     if own is not None:
         return _of_own_volume(claim, own).step
     return Step(
-        f"kubectl get pv -o wide | grep '{claim.storage_class or ''}'",
+        f"kubectl get pv -o wide | grep {quote(class_of(claim))}" if class_of(claim) else "kubectl get pv -o wide",
         f"add a volume of at least {quantity_text(claim.request)} for claim {claim.name}, accessible from {where}",
     )
 

@@ -187,15 +187,33 @@ def nominated(facts: Facts, pod: Pod) -> Finding | None:
 
 
 def bypasses_scheduler(facts: Facts, claim: Claim) -> Finding | None:
-    """A pod with spec.nodeName uses a claim that waits for a scheduler to choose its node (kubernetes#89953)."""
+    """Only pods with spec.nodeName use a claim that waits for a scheduler to choose its node (kubernetes#89953)."""
+    if not _waits_for_choice(facts, claim):
+        return None
+    pods = [pod for pod in users_of(facts, claim) if not pod.deleting]
+    if not pods or not all(pod.node_name for pod in pods):
+        return None
+    return _bypassed(claim, pods[0])
+
+
+def bypassed_scheduler(facts: Facts, pod: Pod) -> Finding | None:
+    """As above for the pod, which may be one of several: then the scheduler of another one chooses."""
+    facts.need(Source.CLAIMS)
+    claims = (facts.snapshot.claims.get(key) for key in pod.claim_keys)
+    claim = next((each for each in claims if each is not None and _waits_for_choice(facts, each)), None)
+    return None if claim is None else _bypassed(claim, pod)
+
+
+def _waits_for_choice(facts: Facts, claim: Claim) -> bool:
+    """Whether the claim has neither a volume nor a node that a scheduler has chosen, and its class waits for one."""
     if claim.volume_name or value_of(claim.annotations, SELECTED_NODE) is not None:
-        return None
+        return False
     classes = facts.need(Source.CLASSES).classes
-    if binding_mode(with_default_class(facts, claim), classes) != WAIT_FOR_FIRST_CONSUMER:
-        return None
-    pod = next((pod for pod in users_of(facts, claim) if pod.node_name and not pod.deleting), None)
-    if pod is None or own_volume(facts, claim) is not None:
-        return None
+    mode = binding_mode(with_default_class(facts, claim), classes)
+    return mode == WAIT_FOR_FIRST_CONSUMER and own_volume(facts, claim) is None
+
+
+def _bypassed(claim: Claim, pod: Pod) -> Finding:
     is_later = claim.created is not None and pod.created is not None and claim.created > pod.created
     why = "was assigned to a node before the claim existed" if is_later else "sets spec.nodeName"
     return Finding(

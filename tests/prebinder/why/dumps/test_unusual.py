@@ -14,16 +14,31 @@ from tests.prebinder.why.documents import (
     csi_node,
     default_class,
     driver,
+    event,
     lease,
     node,
     pod,
+    storage_class,
     volume,
 )
-from tests.prebinder.why.dumps.dump import Dump, check
+from tests.prebinder.why.dumps.clusters import ON_A1, down, local
+from tests.prebinder.why.dumps.dump import LATER, Dump, check, placed
 
 NEW: Document = {"metadata": {"creationTimestamp": at(timedelta(seconds=20))}}
 WITH_DEFAULT = [default_class("std", provisioner=DRIVER), driver(), csi_node("a1", DRIVER), node("a1"), SCHEDULED]
 STOPPED = lease("kube-controller-manager", timedelta(hours=1))
+UNREACHABLE = "node.kubernetes.io/unreachable"
+DEBUGGED = [
+    pod("debug", "data", node="a1", status={"phase": "Pending"}),
+    pod("web-0", "data", cpu="64"),
+    node("a1"),
+    driver(),
+    csi_node("a1", DRIVER),
+    SCHEDULED,
+]
+ALONE: Document = {"accessModes": ["ReadWriteOncePod"]}
+FOR_ONE_POD = [claim(volume="pv-1", spec=ALONE), volume(claim="data", spec=ALONE), storage_class(), SCHEDULED]
+NO_PATH = 'MountVolume.NewMounter initialization failed for volume "disk" : path "/mnt/disk" does not exist'
 
 DUMPS = {
     "the default class came later, and the controller manager has stopped": Dump(
@@ -51,6 +66,45 @@ DUMPS = {
         "NoStorageClass",
         [claim(storage_class=""), pod("db-0", "data"), *WITH_DEFAULT],
         "a default is not given to it",
+    ),
+    # Several pods.
+    "one pod names its node, and a scheduler looks for one for the other": Dump(
+        "NoNodeFits",
+        [claim(), LATER, *DEBUGGED],
+        "Insufficient cpu",
+        "PodBypassesScheduler",
+        target="pod/web-0",
+    ),
+    "the claim of both waits for the scheduler": Dump(
+        "NoNodeFits", [claim(), LATER, *DEBUGGED], "Insufficient cpu", "PodBypassesScheduler", target="pvc/data"
+    ),
+    "and the pod that names its node has bypassed it": Dump(
+        "PodBypassesScheduler", [claim(), LATER, *DEBUGGED], "delete pod debug", target="pod/debug"
+    ),
+    "the only pod that may use a claim is on a node that does not respond": Dump(
+        "ReadWriteOncePodInUse",
+        [pod("new", "data"), pod("old", "data", node="a1"), *FOR_ONE_POD, down("a1", UNREACHABLE), node("b1")],
+        "Pod old is on node a1, which does not respond",
+        "delete pod old",
+    ),
+    # Local disks.
+    "the node of a local disk was replaced under its name": Dump(
+        "MountFailed",
+        [
+            placed("db-0", "data"),
+            claim(storage_class="local-storage", volume="disk"),
+            local("disk", "a1", claim="data"),
+            node("a1"),
+            SCHEDULED,
+            event("Pod", "db-0", "FailedMount", NO_PATH, reporter="kubelet"),
+        ],
+        "its path /mnt/disk does not exist on node a1",
+    ),
+    "a host path that does not exist is no local disk": Dump(
+        "MountFailed",
+        [*ON_A1, event("Pod", "db-0", "FailedMount", NO_PATH, reporter="kubelet")],
+        "describe pod db-0",
+        "is a local disk",
     ),
 }
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Protocol
 
 from csi.client.channel import CallFailed, CallObserver, Limits
@@ -129,26 +130,27 @@ class DriverProbe:
     async def _walk(self) -> Listed:
         negotiation = await self.session.negotiated()
         if negotiation.listing is HealthProtocol.HEALTH_BY_LIST:
-            unhealthy = await whole_list(self._page_of_health)
-            return _by_handle(
-                (entry.volume_id, interpret.health(self.witness(), entry.volume_id, entry)) for entry in unhealthy
-            )
-        entries = await whole_list(self._page_of_volumes)
-        return _by_handle(
-            (handle, interpret.volume(self.witness(), negotiation, handle, entry))
-            for entry in entries
-            if (handle := entry.volume.volume_id)
-        )
+            return _by_handle(await whole_list(self._page_of_health))
+        return _by_handle(await whole_list(partial(self._page_of_volumes, negotiation)))
 
-    async def _page_of_health(self, token: str) -> Page[csi.VolumeHealth]:
+    # Of each page only the verdicts are kept: the volume contexts of 100,000 volumes can take 400 MiB.
+
+    async def _page_of_health(self, token: str) -> Page[tuple[str, Verdict]]:
         request = csi.ControllerListVolumeHealthRequest(max_entries=PAGE_SIZE, starting_token=token)
         answer = await self.session.call(CONTROLLER_LIST_VOLUME_HEALTH, request)
-        return answer.entries, answer.next_token
+        witness = self.witness()
+        verdicts = [(entry.volume_id, interpret.health(witness, entry.volume_id, entry)) for entry in answer.entries]
+        return verdicts, answer.next_token
 
-    async def _page_of_volumes(self, token: str) -> Page[csi.ListVolumesResponse.Entry]:
+    async def _page_of_volumes(self, negotiation: Negotiation, token: str) -> Page[tuple[str, Verdict]]:
         request = csi.ListVolumesRequest(max_entries=PAGE_SIZE, starting_token=token)
         answer = await self.session.call(LIST_VOLUMES, request)
-        return answer.entries, answer.next_token
+        witness = self.witness()
+        verdicts = [
+            (entry.volume.volume_id, interpret.volume(witness, negotiation, entry.volume.volume_id, entry))
+            for entry in answer.entries
+        ]
+        return verdicts, answer.next_token
 
 
 def _by_handle(verdicts: Iterable[tuple[str, Verdict]]) -> Listed:

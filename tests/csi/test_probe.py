@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 from collections.abc import AsyncIterator
 from itertools import pairwise
 from pathlib import Path
@@ -223,3 +224,27 @@ async def test_up_follows_the_driver_and_is_logged_when_it_changes(
 async def test_no_driver_at_all(probe: DriverProbe) -> None:
     verdict = await probe.probe("v")
     assert (verdict.state, verdict.reason, probe.session.up) == (HealthState.UNKNOWN, "Unavailable", False)
+
+
+async def test_of_a_list_only_the_verdicts_are_kept(socket: Path, recorder: Recorder) -> None:
+    """Drivers attach up to 4 KiB of context to each volume: 100,000 of them must not take the container's memory."""
+    pages, sizes = 32, list[int]()
+    volume = csi.Volume(volume_id="v", volume_context={f"key-{number}": "x" * 1024 for number in range(4)})
+    page = csi.ListVolumesResponse(entries=[csi.ListVolumesResponse.Entry(volume=volume)] * 700).SerializeToString()
+
+    async def listing(_: bytes) -> bytes:
+        sizes.append(resident_bytes())
+        token = "" if len(sizes) == pages else str(len(sizes))
+        return page + csi.ListVolumesResponse(next_token=token).SerializeToString()
+
+    script: dict[str, Script] = {"ListVolumes": listing}
+    probe = DriverProbe(Endpoint(NAME, str(socket)), Limits(deadline=60), SystemClock(), recorder)
+    async with ScriptedDriver(socket, rpcs=(Rpc.LIST_VOLUMES, Rpc.VOLUME_CONDITION), script=script):
+        assert set(await probe.listed()) == {"v"}
+    await probe.close()
+    assert len(sizes) == pages
+    assert sizes[-1] - sizes[1] < pages * len(page) / 2
+
+
+def resident_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGESIZE")

@@ -118,8 +118,7 @@ class DriverChannel:
     async def _send(self, path: str, request: bytes) -> bytes:
         try:
             send = self._connected().unary_unary(path, None, None)
-            answer: bytes = await send(request, timeout=self._limits.deadline)
-            return answer
+            answer: bytes | None = await send(request, timeout=self._limits.deadline)
         except grpc.aio.AioRpcError as error:
             code, details = canonical_name(error.code()), error.details() or ""
             if code == "Unavailable" and (trouble := self._trouble()):
@@ -127,6 +126,10 @@ class DriverChannel:
             raise CallFailed(code, details) from error
         except grpc.aio.UsageError as error:
             raise CallFailed("Unavailable", "the channel is closed") from error
+        if answer is None:
+            # The same code as in Go.
+            raise CallFailed("Internal", "the response has the status OK, but no message")
+        return answer
 
     def _connected(self) -> grpc.aio.Channel:
         """Return the channel; a new one if the certificates have changed. Raises CallFailed while there are none."""

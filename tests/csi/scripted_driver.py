@@ -1,7 +1,7 @@
 """A CSI driver that gives any response, on a real gRPC server, and records every call."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +23,14 @@ class Refused(Exception):
         self.code, self.details = code, details
 
 
-Script = Callable[[bytes], Awaitable[Message | bytes]]
-"""A response: from the bytes of the request to a message, or to arbitrary bytes; may raise Refused."""
+Script = Callable[[bytes], Awaitable[Message | bytes | None]]
+"""A response: from the bytes of the request to a message, or to arbitrary bytes; None for the status OK without a
+message. May raise Refused.
+"""
 
 
-def gives(answer: Message | bytes | Refused) -> Script:
-    async def script(request: bytes) -> Message | bytes:
+def gives(answer: Message | bytes | Refused | None) -> Script:
+    async def script(request: bytes) -> Message | bytes | None:
         if isinstance(answer, Refused):
             raise answer
         return answer
@@ -140,7 +142,7 @@ class ScriptedDriver:
     async def __aexit__(self, *error: object) -> None:
         await self.stop()
 
-    async def _answer(self, path: str, request: bytes, context: Any) -> bytes:
+    async def _answer(self, path: str, request: bytes, context: Any) -> bytes | None:
         self.calls.append(path)
         script = self.script.get(path.rpartition("/")[2])
         if script is None:
@@ -149,20 +151,23 @@ class ScriptedDriver:
             answer = await script(request)
         except Refused as refused:
             await context.abort(refused.code, refused.details)
-        return answer if isinstance(answer, bytes) else answer.SerializeToString()
+        return answer.SerializeToString() if isinstance(answer, Message) else answer
 
 
 class _Everything(grpc.GenericRpcHandler):  # type: ignore[type-arg]  # generic in the stubs only
     """Routes every method of every service to one function."""
 
-    def __init__(self, answer: Callable[[str, bytes, Any], Awaitable[bytes]]) -> None:
+    def __init__(self, answer: Callable[[str, bytes, Any], Awaitable[bytes | None]]) -> None:
         self._answer = answer
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> Any:
-        async def behave(request: bytes, context: Any) -> bytes:
-            return await self._answer(handler_call_details.method, request, context)
+        async def behave(request: bytes, context: Any) -> AsyncIterator[bytes]:
+            answer = await self._answer(handler_call_details.method, request, context)
+            if answer is not None:
+                yield answer
 
-        return grpc.unary_unary_rpc_method_handler(behave)
+        # A stream, because a unary handler always sends a message.
+        return grpc.unary_stream_rpc_method_handler(behave)
 
 
 def _plugin_capabilities(services: Iterable[int]) -> Message:

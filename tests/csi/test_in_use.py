@@ -75,7 +75,7 @@ async def watched(path: Path, *rpcs: int, pace: Pace = PACE) -> AsyncIterator[Wa
 
 
 def noted(stage: Watched, script: Script) -> Script:
-    async def answer(request: bytes) -> Message | bytes:
+    async def answer(request: bytes) -> Message | bytes | None:
         stage.probed.append(csi.ControllerGetVolumeRequest.FromString(request).volume_id)
         return await script(request)
 
@@ -124,7 +124,7 @@ async def test_a_sweep_does_not_repeat_what_was_probed_since_it_began(stage: Wat
     began = asyncio.Event()
     go_on = asyncio.Event()
 
-    async def pausing(request: bytes) -> Message | bytes:
+    async def pausing(request: bytes) -> Message | bytes | None:
         if stage.probed[-1] != "e":
             began.set()
             await go_on.wait()

@@ -66,6 +66,7 @@ async def probe(socket: Path, recorder: Recorder) -> AsyncIterator[DriverProbe]:
         pytest.param("ControllerGetVolume", gives(volume_answer("w")), "Unknown", "MalformedAnswer", id="wrong id"),
         pytest.param("ControllerGetVolume", gives(b"\xff<html>"), "Unknown", "MalformedAnswer", id="garbage"),
         pytest.param("ControllerGetVolume", gives(b""), "Unknown", "MalformedAnswer", id="nothing"),
+        pytest.param("ControllerGetVolume", gives(None), "Unknown", "Internal", id="OK without a message"),
         pytest.param("ControllerGetVolume", hangs, "Unknown", "DeadlineExceeded", id="hangs"),
         pytest.param(
             "ControllerGetVolume", gives(volume_answer("v", abnormal=True, message="x" * 3_000_000)),
@@ -84,6 +85,7 @@ async def probe(socket: Path, recorder: Recorder) -> AsyncIterator[DriverProbe]:
             id="announced, not implemented",
         ),
         pytest.param("GetPluginInfo", hangs, "Unknown", "DeadlineExceeded", id="hangs at once"),
+        pytest.param("GetPluginInfo", gives(None), "Unknown", "Internal", id="OK without a name"),
         pytest.param("GetPluginInfo", gives(b"\xff"), "Unknown", "MalformedAnswer", id="garbage for a name"),
         pytest.param(
             "GetPluginInfo", gives(csi.GetPluginInfoResponse(name="other")), "Unknown", "WrongDriver", id="wrong driver"

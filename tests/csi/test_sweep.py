@@ -106,7 +106,7 @@ async def test_a_driver_that_is_back_is_probed_in_the_given_order(driver: Script
 
 
 async def test_a_complete_sweep_names_what_it_did_not_find_healthy(stage: Stage) -> None:
-    async def each(request: bytes) -> Message | bytes:
+    async def each(request: bytes) -> Message | bytes | None:
         response = await healthy(request)
         if response.volume.volume_id == "b":  # type: ignore[attr-defined]
             return await gives(Refused(grpc.StatusCode.NOT_FOUND))(request)
@@ -194,7 +194,7 @@ async def test_a_driver_that_stops_responding_is_not_probed_for_the_rest(stage: 
 
     answers = iter([stage.driver.script["Probe"]])
 
-    async def hangs_from_the_second_time(request: bytes) -> Message | bytes:
+    async def hangs_from_the_second_time(request: bytes) -> Message | bytes | None:
         return await next(answers, hangs)(request)
 
     stage.driver.script["Probe"] = hangs_from_the_second_time

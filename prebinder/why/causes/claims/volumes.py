@@ -73,7 +73,7 @@ def still_claimed(facts: Facts, claim: Claim) -> Finding | None:
         ),
     )
     if volume.phase == "Released":
-        steps = (_release(volume, f"this claim gets the volume and its data: that of {owner}"),)
+        steps = (_release(volume, claim, f"this claim gets the volume and its data: that of {owner}"),)
     return Finding(
         Reason.VOLUME_STILL_CLAIMED,
         f"Volume {volume.name}, which the claim requests, is {volume.phase or 'held'} and still belongs to {owner}.",
@@ -196,7 +196,7 @@ def _held(facts: Facts, claim: Claim) -> Finding | None:
         f"Volume {volume.name} would fit the claim, but is Released: it holds the data of {owner}.",
         (claim_link(claim), volume_link(volume, "Released")),
         (Evidence(volume_object(volume, "spec.claimRef"), "none", owner),),
-        (_release(volume, "its data becomes this claim's; wipe it first if it must stay private"),),
+        (_release(volume, claim, "its data becomes this claim's; wipe it first if it must stay private"),),
     )
 
 
@@ -306,17 +306,28 @@ def _static(facts: Facts, claim: Claim) -> Claim | None:
 
 
 def _would_fit(facts: Facts, claim: Claim, held: Callable[[Volume], bool]) -> Volume | None:
-    """Return the smallest volume that is withheld in this way and would fit the claim otherwise."""
+    """Return a volume that is withheld in this way and would fit the claim otherwise.
+
+    One that an earlier claim of its name had is the first choice, one that another existing claim may want the last.
+    """
+
+    def order(volume: Volume) -> tuple[bool, bool, int, str]:
+        key = "" if volume.claim is None else volume.claim.key
+        return key != claim.key, key in facts.snapshot.claims, volume.capacity, volume.name
+
     volumes = (volume for volume in facts.snapshot.volumes.values() if volume.claim is not None and held(volume))
     free = ((volume, replace(volume, claim=None, phase="Available")) for volume in volumes)
     fitting = (volume for volume, freed in free if scheduler_refusal(claim, freed) is None)
-    return min(fitting, key=lambda volume: (volume.capacity, volume.name), default=None)
+    return min(fitting, key=order, default=None)
 
 
-def _release(volume: Volume, note: str) -> Step:
-    return Step(
-        f"""kubectl patch pv {volume.name} --type=json -p '[{{"op":"remove","path":"/spec/claimRef"}}]'""", note
-    )
+def _release(volume: Volume, claim: Claim, note: str) -> Step:
+    """Return how to let the claim have a Released volume. One of an earlier claim of its name stays reserved for it:
+    without the uid the claimRef is one that an administrator could have written (syncVolume in pv_controller.go).
+    """
+    is_namesake = volume.claim is not None and volume.claim.key == claim.key
+    path = "/spec/claimRef/uid" if is_namesake else "/spec/claimRef"
+    return Step(f"""kubectl patch pv {volume.name} --type=json -p '[{{"op":"remove","path":"{path}"}}]'""", note)
 
 
 def _subject(rejection: Rejection) -> str:

@@ -1,7 +1,7 @@
 """Causes in claims for which no usable node has a volume: which of the pod's claims it is, and what it lacks."""
 
 from collections.abc import Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from shlex import quote
 from typing import Final
 
@@ -95,10 +95,21 @@ def _of_places(facts: Facts, pod: Pod, claims: PodClaims, verdicts: NodeVerdicts
         return _of_rivals(facts, pod, claims, common)
     odd, reached = _odd_one(facts, each, near)
     if not odd.served & near:
-        message = f"Claim {odd.claim.name} has volumes only on nodes without access to the pod's other volumes."
+        gets = "can get a volume" if any(code in odd.reasons for code in _TELLING) else "has volumes"
+        message = f"Claim {odd.claim.name} {gets} only on nodes without access to the pod's other volumes."
     else:
         message = "Each of the pod's claims has a volume on some node that could run the pod, and no node has all."
-    return _Blame(odd.claim, Reason.TOPOLOGY_CONFLICT, message, _more(facts, odd.claim, reached))
+    return _Blame(odd.claim, Reason.TOPOLOGY_CONFLICT, message, _way_to_more(facts, odd, reached))
+
+
+def _way_to_more(facts: Facts, odd: ClaimVerdicts, reached: Set[str]) -> Step:
+    """Return what gives the claim a volume on these nodes: of its provisioner, if its class has one."""
+    if Reason.INSUFFICIENT_STORAGE in odd.reasons:
+        where = f"node {min(reached)}" if len(reached) == 1 else "one of the other nodes"
+        return replace(room_step(), note=f"add capacity for claim {odd.claim.name} that {where} can access")
+    if Reason.TOPOLOGY_NOT_ALLOWED in odd.reasons:
+        return _allowed_step(facts.snapshot.classes[class_of(odd.claim)])
+    return _more(facts, odd.claim, reached)
 
 
 def _odd_one(facts: Facts, each: Sequence[ClaimVerdicts], near: Set[str]) -> tuple[ClaimVerdicts, Set[str]]:

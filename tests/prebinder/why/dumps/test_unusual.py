@@ -22,7 +22,7 @@ from tests.prebinder.why.documents import (
     volume,
 )
 from tests.prebinder.why.dumps.clusters import ON_A1, down, local
-from tests.prebinder.why.dumps.dump import LATER, Dump, check, placed
+from tests.prebinder.why.dumps.dump import LATER, Dump, check, placed, room_in
 
 NEW: Document = {"metadata": {"creationTimestamp": at(timedelta(seconds=20))}}
 WITH_DEFAULT = [default_class("std", provisioner=DRIVER), driver(), csi_node("a1", DRIVER), node("a1"), SCHEDULED]
@@ -39,6 +39,10 @@ DEBUGGED = [
 ALONE: Document = {"accessModes": ["ReadWriteOncePod"]}
 FOR_ONE_POD = [claim(volume="pv-1", spec=ALONE), volume(claim="data", spec=ALONE), storage_class(), SCHEDULED]
 NO_PATH = 'MountVolume.NewMounter initialization failed for volume "disk" : path "/mnt/disk" does not exist'
+KEPT = [
+    volume(f"kept-{name}", claim=name, claim_uid="of an earlier claim", phase="Released") for name in ("data", "wal")
+]
+LOCAL = storage_class()
 
 DUMPS = {
     "the default class came later, and the controller manager has stopped": Dump(
@@ -86,6 +90,39 @@ DUMPS = {
         [pod("new", "data"), pod("old", "data", node="a1"), *FOR_ONE_POD, down("a1", UNREACHABLE), node("b1")],
         "Pod old is on node a1, which does not respond",
         "delete pod old",
+    ),
+    # Volumes of deleted claims.
+    "each claim of a StatefulSet was created again, and its volume kept its data": Dump(
+        "PVStillClaimed",
+        [pod("db-0", "wal"), claim("data"), claim("wal"), *KEPT, LOCAL, node("a1"), SCHEDULED],
+        'kubectl patch pv kept-wal --type=json -p \'[{"op":"remove","path":"/spec/claimRef/uid"}]\'',
+        "kept-data",
+    ),
+    "only volumes of other claims are left": Dump(
+        "PVStillClaimed",
+        [pod("db-0", "new"), claim("new"), claim("data"), *KEPT, LOCAL, node("a1"), SCHEDULED],
+        'kubectl patch pv kept-wal --type=json -p \'[{"op":"remove","path":"/spec/claimRef"}]\'',
+        "kept-data",
+    ),
+    # A volume here, room for another one there.
+    "one claim is bound in a zone where the driver has no room for the other": Dump(
+        "TopologyConflict",
+        [
+            pod("db-0", "data", "wal"),
+            claim(volume="pv-1"),
+            volume(claim="data", zone="b"),
+            claim("wal"),
+            LATER,
+            driver(storageCapacity=True),
+            csi_node("a1", DRIVER),
+            csi_node("b1", DRIVER),
+            room_in("a"),
+            node("a1", "a"),
+            node("b1", "b"),
+            SCHEDULED,
+        ],
+        "add capacity for claim wal that node b1 can access",
+        "add a volume",
     ),
     # Local disks.
     "the node of a local disk was replaced under its name": Dump(

@@ -78,7 +78,9 @@ def claim_health(status: RawPart, annotations: RawPart) -> ClaimHealth | None:
     reading = _Reading()
     native_health = reading.value(native, _HEALTH_STATUS.decode)
     entries = native_health.health_conditions if native_health is not None else None
-    conditions = None if native_health is None else tuple(reading.each(entries, _condition))
+    readable = tuple(reading.each(entries, _condition))
+    # An empty list reports a healthy volume; one that cannot be read reports nothing.
+    conditions = None if native_health is None or (entries and not readable) else readable
     reports = reading.each(_of_addons(written), _node_report)
     health = ClaimHealth(
         conditions=conditions,

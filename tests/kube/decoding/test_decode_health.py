@@ -43,6 +43,11 @@ def claim_health(status: Any = None, **annotations: str) -> ClaimHealth | None:
             ClaimHealth((HealthCondition("Inaccessible", "PathDown", "both paths"),), unreadable=3),
             id="odd conditions beside one that can be read",
         ),
+        pytest.param(
+            {"healthConditions": [{"reason": "NoStatus"}, 7], "lastTransitionTime": SINCE},
+            ClaimHealth(since=AT, unreadable=2),
+            id="odd conditions alone do not make it healthy",
+        ),
         pytest.param("well", ClaimHealth(unreadable=1), id="no object"),
         pytest.param({"healthConditions": {"status": "DataLoss"}}, ClaimHealth(unreadable=1), id="no list"),
         pytest.param({"lastTransitionTime": "soon"}, ClaimHealth(unreadable=1), id="a time that is none"),

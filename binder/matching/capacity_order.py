@@ -77,7 +77,12 @@ class CapacityOrder:
         grown = (*entries[:at], entry, *entries[kept:])
         if len(grown) > 2 * _CHUNK:
             return self._replaced(place, _chunk(grown[:_CHUNK]), _chunk(grown[_CHUNK:]))
-        return self._replaced(place, Chunk(grown, labels if volume.labels in labels else labels | {volume.labels}))
+        if volume.labels in labels:
+            return self._replaced(place, Chunk(grown, labels))
+        if len(labels) >= 2 * len(grown):
+            # Most are of removed entries: without this, a label that keeps changing would fill the memory.
+            return self._replaced(place, _chunk(grown))
+        return self._replaced(place, Chunk(grown, labels | {volume.labels}))
 
     def without_volume(self, volume: Volume) -> "CapacityOrder":
         """Return the order without the volume of this capacity and name; the order itself if it is not there."""

@@ -5,10 +5,12 @@ from collections.abc import Iterable, Mapping
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
+from binder.matching.capacity_order import CapacityOrder
 from binder.matching.index import VolumeIndex
 from binder.matching.matching import scheduler_refusal
-from kube.objects.model import Claim, LabelSelector, NodeSelector, NodeSelectorTerm, Requirement, Volume
+from kube.objects.model import Claim, LabelSelector, NodeSelector, NodeSelectorTerm, Pairs, Requirement, Volume
 from tests.builders import HOSTNAME, ZONE, claim, node_selector, volume
 
 Labels = Mapping[str, str] | None
@@ -151,3 +153,19 @@ def test_a_volume_that_was_never_there_can_go() -> None:
     index = VolumeIndex.of([volume("pv-1"), volume("pv-2", zone="a")])
     for absent in (volume("pv-9"), volume("pv-9", zone="b"), volume("pv-9", storage_class="x"), volume("pv-0")):
         assert index.with_volume(absent, None) == index
+
+
+def test_labels_that_keep_changing_leave_nothing_behind() -> None:
+    members = [volume(f"pv-{number}", labels={"number": str(number)}) for number in range(10)]
+    order = CapacityOrder.of(members)
+    for change in range(1000):
+        order = order.without_volume(members[0]).with_volume(structs.replace(members[0], labels=(("n", str(change)),)))
+    asked: list[Pairs] = []
+
+    def selects(labels: Pairs) -> bool:
+        asked.append(labels)
+        return False
+
+    assert not list(order.at_least(0, selects))
+    assert (("n", "999"),) in asked
+    assert len(asked) <= 2 * len(members)

@@ -191,7 +191,7 @@ async def _from_files(paths: str, context: str | None, configuration: Any, clock
         )
     except _BROKEN as error:
         raise KubeconfigError(
-            f"cannot use kubeconfig {paths}: {_problem(error)}; compare with: "
+            f"cannot use kubeconfig {paths}: {_unknown_user(paths, context) or _problem(error)}; compare with: "
             f"kubectl --kubeconfig {paths} config get-contexts"
         ) from error
     credentials = Credentials(
@@ -221,6 +221,22 @@ def is_exec_credential_valid(loader: Any, now: datetime) -> bool:
     return expiry is None or now < expiry
 
 
+def _unknown_user(paths: str, context: str | None) -> str:
+    """Return that the context names a user that no file has, which the loader does not tell; empty if it does not."""
+    merged: dict[str, Any] = {"contexts": [], "users": []}
+    try:
+        for path in (Path(path).expanduser() for path in paths.split(os.pathsep) if path):
+            content = yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else None
+            for key in merged:
+                merged[key] += (content or {}).get(key) or []
+            context = context or (content or {}).get("current-context")
+        user = next(each["context"]["user"] for each in merged["contexts"] if each["name"] == context)
+        is_known = any(each["name"] == user for each in merged["users"])
+    except (*_BROKEN, StopIteration):
+        return ""
+    return "" if is_known else f'context "{context}" names user "{user}", which is not among its users'
+
+
 def _problem(error: Exception) -> str:
     """Return the problem in one line; the loader's own errors about files of another format are not helpful."""
     if isinstance(error, TypeError | AttributeError | KeyError):
@@ -244,7 +260,9 @@ def _refuse_insecure(credentials: Credentials) -> None:
             "neither, and addresses are logged; configure the user's token, certificate or exec plugin instead"
         )
     if address.scheme not in {"http", "https"} or not address.hostname:
-        raise KubeconfigError(f"{credentials.source} has no usable server address: {credentials.server!r}")
+        raise KubeconfigError(
+            f"{credentials.source} has no usable server address: {credentials.server!r}; expected https://HOST:PORT"
+        )
     if address.scheme == "http" and address.hostname not in _LOOPBACK:
         raise KubeconfigError(
             f"{credentials.source} reaches {credentials.server} without TLS: refused; plain HTTP is allowed on "

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+import yaml
 from aiohttp import web
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -72,6 +73,16 @@ async def test_a_broken_file_is_one_sentence_with_its_path(tmp_path: Path, conte
 async def test_an_unknown_context_is_named(tmp_path: Path) -> None:
     with pytest.raises(KubeconfigError, match='there is no context "elsewhere"; compare with: kubectl '):
         await connect(kubeconfig(tmp_path, LOOPBACK), context="elsewhere")
+
+
+async def test_a_user_that_the_context_names_and_no_file_has_is_named(tmp_path: Path) -> None:
+    document = yaml.safe_load(Path(kubeconfig(tmp_path, "https://h")).read_text())
+    (context,) = document["contexts"]
+    context["context"]["user"] = "nobody"
+    path = tmp_path / "without-user"
+    path.write_text(yaml.safe_dump(document))
+    with pytest.raises(KubeconfigError, match='names user "nobody", which is not among its users; compare with'):
+        await connect(str(path))
 
 
 async def test_the_places_are_searched_in_order(tmp_path: Path) -> None:

@@ -76,11 +76,14 @@ async def test_an_unknown_context_is_named(tmp_path: Path) -> None:
 
 
 async def test_a_user_that_the_context_names_and_no_file_has_is_named(tmp_path: Path) -> None:
-    document = yaml.safe_load(Path(kubeconfig(tmp_path, "https://h")).read_text())
-    (context,) = document["contexts"]
-    context["context"]["user"] = "nobody"
     path = tmp_path / "without-user"
-    path.write_text(yaml.safe_dump(document))
+    context = {"name": "x", "context": {"cluster": "c", "user": "nobody"}}
+    cluster = {"name": "c", "cluster": {"server": "https://h"}}
+    path.write_text(
+        yaml.safe_dump(
+            {"current-context": "x", "contexts": [context], "clusters": [cluster], "users": [{"name": "me"}]}
+        )
+    )
     with pytest.raises(KubeconfigError, match='names user "nobody", which is not among its users; compare with'):
         await connect(str(path))
 

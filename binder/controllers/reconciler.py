@@ -132,9 +132,7 @@ class Reconciler:
         pod = self.store.snapshot().pods.get(key)
         known = {} if pod is None else self.scheduling_gate.known_claims(pod)
         if pod is None or pod.finished or all_bound(pod, self.store.snapshot()):
-            self._head_start.finished(key)
-            self._forget(key)
-            return None if pod is None else await self._lift(pod, known, None)
+            return await self._done(key, pod, known)
         self._seen_at.setdefault(key, self.clock.monotonic())
         wait = self._seconds_to_hint(pod)
         if wait > 0 and not begun(pod, self.store.snapshot()):
@@ -321,15 +319,20 @@ class Reconciler:
             binding = binding_mode(new, self.store.snapshot().classes) or ""
             self.metrics.bound(class_of(new), binding, self.clock.monotonic() - since)
 
-    def _forget(self, key: str) -> None:
+    async def _done(self, key: str, pod: Pod | None, known: Mapping[str, KnownClaim]) -> float | None:
+        """The pod is gone or lacks no volume. Its retries and Events are remembered until its gate is removed."""
+        self._head_start.finished(key)
         self.planner.forget(key)
-        self.announcer.forget(key)
         self.wakeups.forget(key)
-        self._histories.pop(key, None)
         self._standing.pop(key, None)
         self._looked_at.pop(key, None)
         self._servable_since.pop(key, None)
         self._seen_at.pop(key, None)
+        again = None if pod is None else await self._lift(pod, known, None)
+        if again is None:
+            self.announcer.forget(key)
+            self._histories.pop(key, None)
+        return again
 
 
 def begun(pod: Pod, snapshot: Snapshot) -> bool:

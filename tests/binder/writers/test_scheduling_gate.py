@@ -239,6 +239,21 @@ async def test_without_the_right_to_patch_pods_users_are_notified_once() -> None
     assert gates_of(world) == []
 
 
+async def test_a_gate_that_may_not_be_removed_from_a_bound_pod_is_retried_less_and_less_and_reported_once() -> None:
+    world = World(Mode.PREBIND)
+    world.put(volume_object("pv-1"), claim_object("data"), gated(GATE))
+    bind(world, "data", "pv-1")
+    refused = [("PATCH /api/v1/namespaces/default/pods/", failure(403, "Forbidden"))] * 20
+    world.server.refuse_next += refused
+    async with world.process() as process:
+        await process.run(300)
+        assert len(refused) - len(world.server.refuse_next) < len(refused)
+        assert process.sink.reasons_of("Pod", "web").count(GATE_KEPT) == 1
+        world.server.refuse_next.clear()
+        await process.run(60)
+    assert gates_of(world) == []
+
+
 @pytest.mark.parametrize(("status", "reason"), [(401, "Unauthorized"), (422, "Invalid"), (400, "BadRequest")])
 async def test_a_gate_is_lifted_once_what_stood_in_the_way_is_gone(status: int, reason: str) -> None:
     world = World(Mode.PREBIND)

@@ -121,10 +121,11 @@ POD_CHECKS: Final[tuple[PodCheck, ...]] = (
     # The controller keeps its gate for as long as no node has volumes for the pod, so the nodes come first.
     scheduling.gated,
     devices.device_claim_pending,
-    # Last, what only a text shows: nodes that an extender rejects, and a symptom without a visible cause.
+    # Last, what only a text or its absence shows: nodes that an extender rejects, and symptoms without a visible cause.
     reported.refused_by_extender,
     reported.bind_timeout,
     reported.no_free_storage,
+    provisioning.provisioner_never_seen,
 )
 """For a pod without a node, after its claims."""
 

@@ -28,7 +28,7 @@ _CONTROLLER: Final = "/pvc-prebinder"
 """How our controller's name as a reporter ends; the annotation prefix precedes it."""
 
 _OF_PROVISIONERS: Final = (
-    (re.compile(r"claim Selector is not supported"), Reason.SELECTOR_ON_DYNAMIC_CLASS),
+    (re.compile(r"claim(?:\.Spec\.| )Selector is not supported"), Reason.SELECTOR_ON_DYNAMIC_CLASS),
     (
         # What a copy can never be: for another driver, or of another volume mode.
         re.compile(r"is not handled by CSI driver|same volume mode for cloning|modifies the mode of the source volume"),
@@ -44,10 +44,13 @@ _OF_PROVISIONERS: Final = (
         re.compile(
             r"code = (?:InvalidArgument|OutOfRange)|infeasible error|CSI driver does not support"
             r"|does not match driver name|specified in parameters|unknown parameter key"
+            # Of provisioners without CSI, which have no gRPC codes.
+            r"|^failed to provision volume (?!.*rpc error: ).*(?:only supports? |not supported|does not support )"
+            r"|does not support block volume provisioning"
         ),
         Reason.REQUEST_NOT_SUPPORTED,
     ),
-    (re.compile(r"code = ResourceExhausted"), Reason.INSUFFICIENT_STORAGE),
+    (re.compile(r"code = ResourceExhausted|insufficient available space"), Reason.INSUFFICIENT_STORAGE),
     (re.compile(r"not in allowed topologies|is not in requisite"), Reason.TOPOLOGY_NOT_ALLOWED),
     (
         re.compile(
@@ -59,7 +62,9 @@ _OF_PROVISIONERS: Final = (
     (re.compile(r"node \"[^\"]+\" not found"), Reason.SELECTED_NODE_STALE),
     (re.compile(r"rpc error: code = \w+"), Reason.BACKEND_ERROR),
 )
-"""Texts of external-provisioner (controller.go there), the specific ones before `rpc error`, with which most begin."""
+"""Texts of external-provisioner (controller.go there) and of others, the specific ones before `rpc error`, with which
+most begin.
+"""
 
 _TRIED_AGAIN: Final = timedelta(minutes=10)
 """The scheduler tries a pod again after five minutes at the latest."""

@@ -35,6 +35,9 @@ _ATTACHMENT: Final = msgspec.json.Decoder(wire.Attachment)
 _SNAPSHOT: Final = msgspec.json.Decoder(wire.Snapshot)
 _DEVICE_CLAIM: Final = msgspec.json.Decoder(wire.DeviceClaim)
 
+_BEFORE_CONTAINERS: Final = frozenset({"", "ContainerCreating", "PodInitializing"})
+"""What a container waits for by its status until the kubelet comes to it."""
+
 
 class EventAbout(Struct, frozen=True):
     """An Event, and its object: kind and key."""
@@ -83,6 +86,17 @@ def pod_details(raw: bytes | Raw) -> PodDetails:
         finalizers=tuple(metadata.finalizers or ()),
         resource_claims=tuple(filter(None, names)),
         unused_templates=tuple(filter(None, templates)),
+        began=_began(status),
+    )
+
+
+def _began(status: wire.PodStatus) -> bool:
+    """Whether a container has run, or waits for something that comes after the mounts (syncPod in kubelet.go)."""
+    containers = (*(status.init_container_statuses or ()), *(status.container_statuses or ()))
+    states = [each.state for each in containers if each.state is not None]
+    waits = (state.waiting.reason or "" for state in states if state.waiting is not None)
+    return any(reason not in _BEFORE_CONTAINERS for reason in waits) or any(
+        part is not UNSET and bytes(part) != b"null" for state in states for part in (state.running, state.terminated)
     )
 
 

@@ -50,7 +50,8 @@ class PodDetails(Struct, frozen=True, gc=False):
 
     `deleted` is when its grace period ends, `grace` that period in seconds: 0 once no kubelet has to confirm that the
     pod has ended (deletionGracePeriodSeconds), None if it is not being deleted. `unused_templates` are
-    ResourceClaimTemplates from which no claim was created for the pod yet.
+    ResourceClaimTemplates from which no claim was created for the pod yet. `began` is whether the kubelet has come to
+    some container of it, and so has mounted its volumes.
     """
 
     owner: tuple[str, str] | None = None
@@ -60,6 +61,7 @@ class PodDetails(Struct, frozen=True, gc=False):
     finalizers: tuple[str, ...] = ()
     resource_claims: tuple[str, ...] = ()
     unused_templates: tuple[str, ...] = ()
+    began: bool = False
 
 
 class VolumeDetails(Struct, frozen=True, gc=False):

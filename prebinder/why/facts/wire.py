@@ -72,8 +72,24 @@ class DeviceClaimName(Wire):
     resource_claim_name: Text = None
 
 
+class Waiting(Wire):
+    reason: Text = None
+
+
+class ContainerState(Wire):
+    waiting: Waiting | None = None
+    running: RawPart = UNSET
+    terminated: RawPart = UNSET
+
+
+class ContainerStatus(Wire):
+    state: ContainerState | None = None
+
+
 class PodStatus(Status):
     resource_claim_statuses: list[DeviceClaimName] | None = None
+    init_container_statuses: list[ContainerStatus] | None = None
+    container_statuses: list[ContainerStatus] | None = None
 
 
 class PodSpec(Wire):

@@ -1,6 +1,7 @@
 """Causes in provisioning: the provisioner, where its driver runs, and its capacity."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
@@ -11,6 +12,7 @@ from kube.objects.model import (
     SELECTED_NODE,
     WAIT_FOR_FIRST_CONSUMER,
     Claim,
+    Pod,
     StorageClass,
     value_of,
 )
@@ -26,6 +28,7 @@ from prebinder.why.causes.objects import (
     named,
     nodes_with,
     own_volume,
+    pod_link,
     stem_of,
     with_default_class,
 )
@@ -81,18 +84,47 @@ def binds_late(storage_class: StorageClass) -> bool:
 def provisioner_missing(facts: Facts, claim: Claim) -> Finding | None:
     """There is no sign of the class's provisioner: no CSIDriver, no node with it, no Event of it.
 
-    Source: ExternalProvisioning in pv_controller.go, which only reports that it waits.
+    Source: ExternalProvisioning in pv_controller.go, which only reports that it waits. A provisioner without CSI leaves
+    no trace of itself before it is asked: with WaitForFirstConsumer, once the scheduler has chosen a node.
     """
     storage_class = provisioner_of(facts, claim)
     if storage_class is None:
         return None
     driver = driver_of(storage_class)
-    snapshot = facts.need(Source.CSI_DRIVERS, Source.CSI_NODES)
-    if driver in snapshot.csi_drivers or nodes_with(facts, driver):
+    if _is_csi_driver(facts, driver):
         return None
-    there = named(sorted(snapshot.csi_drivers)) or "none"
     if driver.startswith(_IN_TREE) and driver != _HOST_PATH:
-        return _removed(claim, storage_class, there)
+        return _removed(claim, storage_class, named(sorted(facts.snapshot.csi_drivers)) or "none")
+    if "csi" not in driver and binds_late(storage_class) and value_of(claim.annotations, SELECTED_NODE) is None:
+        return None
+    return _without_trace(facts, claim, storage_class)
+
+
+def provisioner_never_seen(facts: Facts, pod: Pod) -> Finding | None:
+    """Nothing else keeps the pod from a node, and there is no sign of the provisioner without CSI of one of its claims.
+
+    Source: as of `provisioner_missing`.
+    """
+    for claim in (facts.snapshot.claims.get(key) for key in pod.claim_keys):
+        storage_class = None if claim is None else provisioner_of(facts, claim)
+        if claim is None or storage_class is None or "csi" in driver_of(storage_class):
+            continue
+        if _is_csi_driver(facts, driver_of(storage_class)):
+            continue
+        finding = _without_trace(facts, claim, storage_class)
+        if finding is not None:
+            return replace(finding, links=(pod_link(pod), *finding.links))
+    return None
+
+
+def _is_csi_driver(facts: Facts, driver: str) -> bool:
+    """Whether a CSI driver of that name is installed, or registered on a node."""
+    return driver in facts.need(Source.CSI_DRIVERS, Source.CSI_NODES).csi_drivers or bool(nodes_with(facts, driver))
+
+
+def _without_trace(facts: Facts, claim: Claim, storage_class: StorageClass) -> Finding | None:
+    """Return that nothing shows a provisioner that has no CSIDriver and is on no node, None if something does."""
+    driver = driver_of(storage_class)
     if "csi" not in driver:
         # The only traces of a provisioner without CSI are its Events and its Lease.
         facts.need(Source.EVENTS)
@@ -103,13 +135,14 @@ def provisioner_missing(facts: Facts, claim: Claim) -> Finding | None:
             return None
     if _has_worked(facts, claim, driver):
         return None
+    snapshot = facts.snapshot
     absence = "no such CSI driver is installed" if "csi" in driver else "nothing shows that it runs: it wrote no Event"
     return Finding(
         Reason.PROVISIONER_MISSING,
         f"Class {storage_class.name} provisions volumes with {driver}, and {absence}.",
         (claim_link(claim), Link("StorageClass", storage_class.name, f"provisioner {driver}")),
         (
-            Evidence("csidrivers", driver, there),
+            Evidence("csidrivers", driver, named(sorted(snapshot.csi_drivers)) or "none"),
             Evidence("csinodes", f"a node with {driver}", f"0 of {len(snapshot.csi_nodes)}"),
         ),
         (Step(f"kubectl get deploy,daemonset -A | grep -i {stem_of(driver)}", f"install or restart {driver}"),),

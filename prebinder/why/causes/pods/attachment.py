@@ -276,7 +276,7 @@ def reported_by_kubelet(facts: Facts, pod: Pod) -> Finding | None:
     """Attaching or mounting fails, by the Events of attachdetach-controller and kubelet."""
     facts.need(Source.EVENTS)
     for event in failures(facts, pod):
-        code = FAILED[event.reason]
+        code = FAILED.get(event.reason, Reason.MOUNT_FAILED)
         if _MULTI_ATTACH.search(event.note):
             code = Reason.ATTACH_CONFLICT
         reported = cause_in(facts, pod, event)

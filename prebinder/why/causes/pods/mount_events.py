@@ -11,7 +11,7 @@ from prebinder.why.causes.finding import Finding, Step
 from prebinder.why.causes.objects import claim_link, pod_link, stem_of, volume_link
 from prebinder.why.causes.reported import quoted
 from prebinder.why.facts.details import EventRecord
-from prebinder.why.facts.facts import Facts
+from prebinder.why.facts.facts import Facts, Source
 from prebinder.why.report.report import Evidence, Link
 
 _VOLUME: Final = re.compile(r'volume "([^"]+)"')
@@ -31,6 +31,11 @@ _NOT_FOUND: Final = re.compile(r'(?P<kind>secret|configmap) "(?P<name>[^"]+)" no
 _NO_PATH: Final = re.compile(r'path "(?P<path>[^"]+)" does not exist')
 _OVER: Final = frozenset({"Pulling", "Pulled", "Failed", "BackOff", "Created", "Started", "FailedCreatePodSandBox"})
 """What the kubelet reports about a pod only after its volumes are mounted (syncPod in kubelet.go)."""
+
+_SUB_PATH: Final = re.compile(r"subPath\b.* for volumeMount")
+"""A path within a volume that is mounted (makeMounts in kubelet_pods.go), of which a container is not created."""
+
+_CREATED: Final = frozenset({"Created", "Started"})
 
 
 def cause_in(facts: Facts, pod: Pod, event: EventRecord) -> Finding | None:
@@ -117,12 +122,22 @@ def _without_disk(facts: Facts, pod: Pod, event: EventRecord) -> Finding | None:
 
 def are_mounted(facts: Facts, pod: Pod) -> bool:
     """Whether the kubelet reports something that comes after the mounts, and no failure since."""
+    details = facts.pods.get(pod.key)
+    if details is not None and details.began:
+        return True
     reasons = (event.reason for event in facts.events_of("Pod", pod.key))
     return next((reason in _OVER for reason in reasons if reason in _OVER or reason in FAILED), False)
 
 
 def failures(facts: Facts, pod: Pod) -> Iterator[EventRecord]:
-    """Yield the Events about failures of attaching and mounting that no later Event has resolved, the latest first."""
+    """Yield the Events about failures of attaching and mounting that are not over, the latest first.
+
+    They are over with a later Event, or when the pod or the VolumeAttachment shows what comes after them.
+    """
+    yield from _failures_in_volumes(facts, pod)
+    details = facts.pods.get(pod.key)
+    if details is not None and details.began:
+        return
     attached: set[str] = set()
     for event in facts.events_of("Pod", pod.key):
         volumes = set(_VOLUME.findall(event.note))
@@ -130,8 +145,26 @@ def failures(facts: Facts, pod: Pod) -> Iterator[EventRecord]:
             return
         if event.reason == "SuccessfulAttachVolume":
             attached |= volumes
-        elif event.reason in FAILED and not (attached and volumes <= attached):
+        elif event.reason in FAILED and not (attached and volumes <= attached) and not _is_attached(facts, pod, event):
             yield event
+
+
+def _failures_in_volumes(facts: Facts, pod: Pod) -> Iterator[EventRecord]:
+    """Yield the Events about a path within a volume until the container was created."""
+    for event in facts.events_of("Pod", pod.key):
+        if event.reason in _CREATED:
+            return
+        if event.reason == "Failed" and _SUB_PATH.search(event.note):
+            yield event
+
+
+def _is_attached(facts: Facts, pod: Pod, event: EventRecord) -> bool:
+    """Whether a volume that could not be attached to the pod's node is attached there by now."""
+    volumes = set(_VOLUME.findall(event.note))
+    if event.reason != "FailedAttachVolume" or not volumes or not facts.has(Source.ATTACHMENTS):
+        return False
+    attachments = facts.snapshot.attachments.values()
+    return volumes <= {each.volume_name for each in attachments if each.attached and each.node_name == pod.node_name}
 
 
 def volumes_of(pod: Pod, snapshot: Snapshot) -> list[tuple[Claim, Volume]]:

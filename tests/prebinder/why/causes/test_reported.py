@@ -82,6 +82,18 @@ CASES = [
                 "error generating accessibility requirements: topology labels from selected node map[] does not match "
                 "topology keys from CSINode [topology.kubernetes.io/zone]",
             ),
+            (
+                Reason.REQUEST_NOT_SUPPORTED,
+                'failed to provision volume with StorageClass "standard": NodePath only supports ReadWriteOnce and '
+                "ReadWriteOncePod (1.22+) access modes",
+            ),
+            (Reason.REQUEST_NOT_SUPPORTED, "rancher.io/local-path does not support block volume provisioning"),
+            (
+                Reason.BACKEND_ERROR,
+                'failed to provision volume with StorageClass "fast": rpc error: code = Internal desc = the array only '
+                "supports 256 volumes",
+            ),
+            (Reason.INSUFFICIENT_STORAGE, "insufficient available space 5 bytes to satisfy claim for 10 bytes"),
             (Reason.BACKEND_ERROR, 'error getting secret login in namespace web: secrets "login" not found'),
             (Reason.REQUEST_NOT_SUPPORTED, 'with StorageClass "fast": rpc error: code = InvalidArgument desc = no'),
             (Reason.INSUFFICIENT_STORAGE, "rpc error: code = ResourceExhausted desc = full"),

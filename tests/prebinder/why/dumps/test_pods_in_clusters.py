@@ -9,6 +9,7 @@ import pytest
 from kube.objects.model import SELECTED_NODE
 from tests.builders import ZONE
 from tests.prebinder.why.documents import (
+    Document,
     at,
     claim,
     csi_node,
@@ -45,6 +46,22 @@ from tests.prebinder.why.dumps.dump import (
 MARKED = 'PersistentVolume "pv-1" is marked for deletion'
 REQUESTED = {**attachment("a1"), "status": {"attached": False}}
 """The volume is to be attached, and is not."""
+
+SECONDS = timedelta(seconds=2)
+OF_KIND = [claim(), storage_class(provisioner="rancher.io/local-path"), *NODES, csi_node(NAMES[0]), OF_NOTHING]
+"""A claim in a cluster of kind: its provisioner holds no Lease."""
+
+MULTI_ATTACH = event("Pod", "db-0", "FailedAttachVolume", 'Multi-Attach error for volume "pv-1"', ago=HOUR)
+MOUNT_FAILED = event("Pod", "db-0", "FailedMount", 'MountVolume failed for volume "pv-1"', reporter="kubelet", ago=HOUR)
+SUB_PATH = 'Error: failed to prepare subPath for volumeMount "data" of container "main"'
+
+
+def began(state: Document) -> Document:
+    """A pod on node a1 whose first container is in this state."""
+    waits: Document = {"state": {"waiting": {"reason": "PodInitializing"}}}
+    statuses = {"initContainerStatuses": [{"state": state}], "containerStatuses": [waits, {"state": None}]}
+    return pod("db-0", "data", node="a1", status={"phase": "Pending", **statuses})
+
 
 DUMPS = {
     # DaemonSets and pods for one node.
@@ -154,7 +171,62 @@ DUMPS = {
         ],
         "1 cordoned",
     ),
+    # Provisioners without CSI, of which nothing is seen before the scheduler has chosen a node.
+    "kind's provisioner is not asked for a volume of a pod that no node fits": Dump(
+        "NoNodeFits", [pod("db-0", "data", cpu="9"), *OF_KIND], "Insufficient cpu", "ProvisionerMissing"
+    ),
+    "kind's provisioner is not asked for a volume of a pod with a gate": Dump(
+        "SchedulingGated",
+        [pod("db-0", "data", spec={"schedulingGates": [{"name": "kueue.x-k8s.io/admission"}]}), *OF_KIND],
+        "kueue.x-k8s.io/admission",
+    ),
+    "kind's provisioner was asked for a volume, and has not begun": Dump(
+        "ProvisionerMissing",
+        [pod("db-0", "data"), claim(metadata={"annotations": {SELECTED_NODE: NAMES[0]}}), *OF_KIND[1:]],
+        "grep -i local-path",
+    ),
+    "nothing else explains it, and nothing is seen of kind's provisioner": Dump(
+        "ProvisionerMissing", [pod("db-0", "data"), *OF_KIND, lease("kube-scheduler", SECONDS)], "it wrote no Event"
+    ),
     # On a node.
+    "the volume was attached since, and Events about that have expired": Dump(
+        "Scheduled", [*ON_A1, attachment("a1"), MULTI_ATTACH], "no problem with its volumes"
+    ),
+    "another volume was attached since": Dump(
+        "AttachConflict",
+        [*ON_A1, {**attachment("a1"), "spec": {**attachment("a1")["spec"], "source": {}}}, MULTI_ATTACH],
+        "Multi-Attach error",
+    ),
+    "an init container runs, and Events about the mount have expired": Dump(
+        "Scheduled",
+        [began({"running": {"startedAt": at(HOUR)}}), *ON_A1[1:], MOUNT_FAILED],
+        "no problem with its volumes",
+    ),
+    "an image cannot be pulled, as the pod says, and Events about the mount have expired": Dump(
+        "Scheduled", [began({"waiting": {"reason": "ImagePullBackOff"}}), *ON_A1[1:], MOUNT_FAILED]
+    ),
+    "its containers wait for the mount": Dump(
+        "MountFailed", [began({"waiting": {"reason": "PodInitializing"}, "running": None}), *ON_A1[1:], MOUNT_FAILED]
+    ),
+    "a path within the volume cannot be prepared": Dump(
+        "MountFailed",
+        [
+            began({"waiting": {"reason": "CreateContainerConfigError"}}),
+            *ON_A1[1:],
+            event("Pod", "db-0", "Failed", SUB_PATH, reporter="kubelet"),
+            event("Pod", "db-0", "Pulled", "Container image is present", reporter="kubelet", type="Normal"),
+        ],
+        "failed to prepare subPath",
+    ),
+    "a path within the volume was prepared since": Dump(
+        "Scheduled",
+        [
+            began({"running": {}}),
+            *ON_A1[1:],
+            event("Pod", "db-0", "Failed", SUB_PATH, reporter="kubelet", ago=HOUR),
+            event("Pod", "db-0", "Started", "Started container", reporter="kubelet", type="Normal"),
+        ],
+    ),
     "the pod's node is not ready": Dump(
         "NoNodeFits",
         [

@@ -29,6 +29,14 @@ BODY_SECONDS: Final = 5.0
 """For a body to arrive: kube-scheduler's own limit for the whole call, unless configured shorter."""
 REPORT_SECONDS: Final = 60.0
 """From one log line about a verb and code to the next: kube-scheduler may send hundreds of requests a second."""
+SECOND_LOOK_SECONDS: Final = 0.05
+"""How long a filter that would leave no node waits before it is answered from what is known by then. At a change
+kube-scheduler tries refused pods at once (feature SchedulerPopFromBackoffQ, since 1.33), often before we have seen that
+change; a pod that is refused again waits for the next change, or five minutes (`flushUnschedulableEntitiesLeftover` in
+pkg/scheduler/backend/queue/scheduling_queue.go)."""
+SECOND_LOOKS_SECONDS: Final = 0.5
+"""From one such wait to the next: kube-scheduler places one pod at a time, and where many are refused, changes follow
+each other."""
 
 logger = logging.getLogger(__name__)
 
@@ -83,6 +91,7 @@ class ExtenderServer:
         self._open = AsyncExitStack()
         self._leaving = False
         self._next_reports: dict[tuple[str, int], float] = {}
+        self._next_second_look = 0.0
         self.port = 0
 
     async def __aenter__(self) -> Self:
@@ -141,7 +150,7 @@ class ExtenderServer:
         except web.RequestPayloadError as error:
             return self._rejected(verb, HTTPStatus.BAD_REQUEST, str(error))
         try:
-            answer = self._verbs[verb](body, self._clock.now())
+            answer = await self._answer(verb, body)
         except MalformedRequest as error:
             return self._rejected(verb, HTTPStatus.BAD_REQUEST, str(error))
         except Exception:
@@ -150,6 +159,20 @@ class ExtenderServer:
             return _rejection(HTTPStatus.INTERNAL_SERVER_ERROR, text)
         self._observer.looked_at(verb, answer.nodes_in, answer.nodes_out)
         return web.Response(body=answer.body, content_type="application/json")
+
+    async def _answer(self, verb: str, body: bytes) -> Answer:
+        answer = self._verbs[verb](body, self._clock.now())
+        if verb == "filter" and answer.nodes_in and not answer.nodes_out and self._may_look_again():
+            await self._clock.sleep(SECOND_LOOK_SECONDS)
+            return self._verbs[verb](body, self._clock.now())
+        return answer
+
+    def _may_look_again(self) -> bool:
+        now = self._clock.monotonic()
+        may = now >= self._next_second_look
+        if may:
+            self._next_second_look = now + SECOND_LOOKS_SECONDS
+        return may
 
     def _rejected(self, verb: str, status: HTTPStatus, text: str) -> web.Response:
         self._report(verb, status, text)

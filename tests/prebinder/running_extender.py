@@ -11,7 +11,7 @@ from pathlib import Path
 import aiohttp
 
 from devcluster.credentials.certificates import Authority, KeyPair
-from prebinder.extender.server import Answers, ExtenderServer, Listening
+from prebinder.extender.server import SECOND_LOOK_SECONDS, Answers, ExtenderServer, Listening
 from prebinder.runtime.health_server import Check
 from prebinder.runtime.serving_certificate import ServingCertificate
 from tests.fake_clock import FakeClock
@@ -51,6 +51,13 @@ class RunningExtender:
         url = f"http://{LOOPBACK}:{self.port}/{verb}"
         async with self.session.post(url, data=BytesIO(body), headers=headers) as answer:
             return answer.status, await answer.read()
+
+    async def answered(self, verb: str, body: bytes) -> tuple[int, bytes]:
+        """Like `post`, and time passes until there is an answer."""
+        request = asyncio.ensure_future(self.post(verb, body))
+        while not request.done():
+            await self.clock.advance(SECOND_LOOK_SECONDS)
+        return await request
 
 
 @asynccontextmanager

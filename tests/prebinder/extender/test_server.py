@@ -7,7 +7,7 @@ from datetime import datetime
 
 import pytest
 
-from prebinder.extender.server import LARGEST_BODY, REPORT_SECONDS
+from prebinder.extender.server import LARGEST_BODY, REPORT_SECONDS, SECOND_LOOK_SECONDS, SECOND_LOOKS_SECONDS
 from scheduler.extender.extender import Answer, Extender
 from tests.builders import claim
 from tests.prebinder.running_extender import LOOPBACK, running_extender
@@ -130,6 +130,52 @@ async def test_the_cause_of_a_failed_request_is_in_the_log_once_a_minute(caplog:
         assert reports(caplog)[-1] == ("filter", 400, text.strip())
         await server.post("filter", BODY)
         assert len(reports(caplog)) == 3
+
+
+class Catching:
+    """An extender that has not seen yet that its nodes are free."""
+
+    def __init__(self) -> None:
+        self.free, self.asked = False, asyncio.Event()
+
+    def filter(self, body: bytes, now: datetime) -> Answer:
+        self.asked.set()
+        return Answer(b"free" if self.free else b"refused", 2, 2 if self.free else 0)
+
+    def prioritize(self, body: bytes, now: datetime) -> Answer:
+        return Answer(b"", 2, 0)
+
+    preempt = prioritize
+
+
+async def test_before_no_node_is_left_what_has_just_changed_is_waited_for() -> None:
+    """kube-scheduler tries a pod at once after a change, and may be faster than our watch."""
+    catching = Catching()
+    async with running_extender(catching) as server:
+        request = asyncio.ensure_future(server.post("filter", BODY))
+        await catching.asked.wait()
+        catching.free = True
+        await server.clock.advance(SECOND_LOOK_SECONDS)
+        assert await request == (200, b"free")
+        assert server.counts.nodes == [("filter", 2, 2)]
+        await server.post("filter", BODY)
+        await server.post("prioritize", BODY)
+        await server.post("preempt", BODY)
+        assert server.clock.slept == [SECOND_LOOK_SECONDS]
+
+
+async def test_where_many_pods_are_refused_most_do_not_wait() -> None:
+    catching = Catching()
+    async with running_extender(catching) as server:
+        for _ in range(2):
+            server.clock.jump(SECOND_LOOKS_SECONDS)
+            catching.asked.clear()
+            request = asyncio.ensure_future(server.post("filter", BODY))
+            await catching.asked.wait()
+            await server.clock.advance(SECOND_LOOK_SECONDS)
+            assert await request == (200, b"refused")
+            assert await server.post("filter", BODY) == (200, b"refused")
+        assert server.clock.slept == [SECOND_LOOK_SECONDS] * 2
 
 
 def reports(caplog: pytest.LogCaptureFixture) -> list[tuple[str, int, str]]:

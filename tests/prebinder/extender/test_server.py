@@ -136,10 +136,10 @@ class Catching:
     """An extender that has not seen yet that its nodes are free."""
 
     def __init__(self) -> None:
-        self.free, self.asked = False, asyncio.Event()
+        self.free, self.requested = False, asyncio.Event()
 
     def filter(self, body: bytes, now: datetime) -> Answer:
-        self.asked.set()
+        self.requested.set()
         return Answer(b"free" if self.free else b"refused", 2, 2 if self.free else 0)
 
     def prioritize(self, body: bytes, now: datetime) -> Answer:
@@ -153,7 +153,7 @@ async def test_before_no_node_is_left_what_has_just_changed_is_waited_for() -> N
     catching = Catching()
     async with running_extender(catching) as server:
         request = asyncio.ensure_future(server.post("filter", BODY))
-        await catching.asked.wait()
+        await catching.requested.wait()
         catching.free = True
         await server.clock.advance(SECOND_LOOK_SECONDS)
         assert await request == (200, b"free")
@@ -169,9 +169,9 @@ async def test_where_many_pods_are_refused_most_do_not_wait() -> None:
     async with running_extender(catching) as server:
         for _ in range(2):
             server.clock.jump(SECOND_LOOKS_SECONDS)
-            catching.asked.clear()
+            catching.requested.clear()
             request = asyncio.ensure_future(server.post("filter", BODY))
-            await catching.asked.wait()
+            await catching.requested.wait()
             await server.clock.advance(SECOND_LOOK_SECONDS)
             assert await request == (200, b"refused")
             assert await server.post("filter", BODY) == (200, b"refused")

@@ -20,7 +20,9 @@ from prebinder.why.facts.details import EventRecord
 from prebinder.why.facts.facts import Facts, Source
 from prebinder.why.report.report import Evidence, Link
 
-_LONGEST_QUOTE: Final = 300
+_LONGEST_QUOTE: Final = 1024
+"""As long as the note of an Event may be: what is at fault often stands at the end of an error that others wrap."""
+
 PV_CONTROLLER: Final = "persistentvolume-controller"
 """It reports ProvisioningFailed for a class that does not exist, which the class itself shows."""
 

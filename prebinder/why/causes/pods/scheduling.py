@@ -30,7 +30,7 @@ _KNOWN_SCHEDULER_LEASES: Final[Mapping[str, str]] = {"default-scheduler": "kube-
 """Scheduler name -> name of the Lease for its leader election, where the two differ."""
 
 _PATIENCE: Final = timedelta(seconds=10)
-"""How long a working scheduler may take to report anything about a new pod."""
+"""How long a working scheduler, or the controller of ephemeral volumes, may do nothing about a new pod."""
 
 _LONG_UNTRIED: Final = timedelta(minutes=2)
 """After this time a pod that no scheduler has tried shows by itself that none works for it."""
@@ -46,6 +46,9 @@ def claim_not_found(facts: Facts, pod: Pod) -> Finding | None:
         refused = creation_refused(facts, pod.namespace, volume.name)
         if refused is not None:
             return replace(refused, links=(pod_link(pod), *refused.links))
+        if volume.ephemeral and pod.created is not None and facts.now - pod.created < _PATIENCE:
+            message = f'Claim "{volume.name}" of the pod\'s ephemeral volume is about to be created.'
+            return Finding(Reason.PROGRESSING, message, (pod_link(pod),), problem=False)
         if volume.ephemeral:
             message = f'Claim "{volume.name}" of the pod\'s ephemeral volume has not been created yet.'
             step = Step(f"kubectl -n {pod.namespace} describe pod {pod.name}", "Events show why it cannot be created")

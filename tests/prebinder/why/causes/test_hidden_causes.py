@@ -306,6 +306,12 @@ def test_of_a_claim(code: Reason, documents: list[Document]) -> None:
             ],
             id="the default class binds at once",
         ),
+        pytest.param(
+            "pod/db-0",
+            Reason.PROGRESSING,
+            [pod("db-0", spec=EPHEMERAL, metadata={"creationTimestamp": at(timedelta(seconds=3))}), node("a1")],
+            id="the claim of its ephemeral volume is about to be created",
+        ),
     ],
 )
 def test_what_is_no_problem(target: str, code: Reason, documents: list[Document]) -> None:

@@ -235,3 +235,9 @@ def test_a_file_system_that_cannot_grow_because_its_pod_has_no_node() -> None:
     assert [link.name for link in item.causes][:2] == ["web/data", "web/db-0"]
     item = why("pvc/data", *grows, pod("db-0", "data", node="n1"), SCHEDULED)
     assert_problem(item, Reason.RESIZE_PENDING)
+
+
+def test_the_end_of_a_long_error_is_quoted() -> None:
+    note = f"rpc error: code = ResourceExhausted desc = {'operation failed: ' * 40}Quota 'SSD_TOTAL_GB' exceeded"
+    item = why("pvc/data", claim(), DYNAMIC, *INSTALLED, failed(note))
+    assert "Quota 'SSD_TOTAL_GB' exceeded" in item.evidence[0].found

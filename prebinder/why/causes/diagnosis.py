@@ -25,6 +25,7 @@ from prebinder.why.causes.objects import (
     volume_link,
     with_default_class,
 )
+from prebinder.why.causes.pods.mount_events import has_begun
 from prebinder.why.causes.precedence import (
     BOUND_CLAIM_CHECKS,
     CLAIM_CHECKS,
@@ -214,7 +215,8 @@ def _of_pod(examination: _Examination, pod: Pod, without: str = "") -> Finding |
         return finding
     if pod.node_name:
         finding = examination.first(PLACED_POD_CHECKS, pod)
-        return finding or (None if examination.blocked else _not_held_up(examination.facts, pod))
+        is_known = not examination.blocked or has_begun(examination.facts, pod)
+        return finding or (_not_held_up(examination.facts, pod) if is_known else None)
     finding = finding or examination.first(POD_CHECKS, pod) or _overdue_provisioning(examination, pod, without)
     return finding or examination.first(UNREAD_POD_CHECKS, pod)
 

@@ -77,6 +77,7 @@ UNREAD_CLAIM_CHECKS: Final[tuple[ClaimCheck, ...]] = (
     unread_class.reported_class_not_found,
     unread_class.reported_without_class,
     unread_class.reported_first_consumer,
+    scheduling.reported_bypass,
     unread_class.reported_silence,
 )
 """For a claim that is not bound when something could not be read, such as its class: what other components report."""

@@ -31,7 +31,7 @@ _NOT_FOUND: Final = re.compile(r'storageclass\.storage\.k8s\.io "(?P<name>[^"]+)
 
 def reported_without_class(facts: Facts, claim: Claim) -> Finding | None:
     """The claim names no class, and no volume fits (FailedBinding: syncUnboundClaim in pv_controller.go)."""
-    event = _last_report(facts, claim)
+    event = last_report(facts, claim)
     if event is None or event.reason != "FailedBinding" or _NO_CLASS not in event.note:
         return None
     return Finding(
@@ -50,7 +50,7 @@ def reported_without_class(facts: Facts, claim: Claim) -> Finding | None:
 
 def reported_mismatch(facts: Facts, claim: Claim) -> Finding | None:
     """The volume that the claim requests by name does not match it, or belongs to another claim (syncUnboundClaim)."""
-    event = _last_report(facts, claim) if claim.volume_name else None
+    event = last_report(facts, claim) if claim.volume_name else None
     if event is None:
         return None
     if event.reason == "VolumeMismatch":
@@ -79,7 +79,7 @@ def reported_silence(facts: Facts, claim: Claim) -> Finding | None:
 
     A provisioner writes an Event when it begins. Of an older claim that one may have expired.
     """
-    event = _last_report(facts, claim)
+    event = last_report(facts, claim)
     provisioner = None if event is None else _WAITS_FOR.search(event.note)
     if event is None or provisioner is None or claim.created is None:
         return None
@@ -103,7 +103,7 @@ def reported_silence(facts: Facts, claim: Claim) -> Finding | None:
 
 def reported_class_not_found(facts: Facts, claim: Claim) -> Finding | None:
     """The class does not exist (ProvisioningFailed: provisionClaimOperation in pv_controller.go)."""
-    event = _last_report(facts, claim)
+    event = last_report(facts, claim)
     missing = None if event is None else _NOT_FOUND.search(event.note)
     if event is None or missing is None or missing["name"] != class_of(claim):
         return None
@@ -124,7 +124,7 @@ def reported_class_not_found(facts: Facts, claim: Claim) -> Finding | None:
 
 def reported_first_consumer(facts: Facts, claim: Claim) -> Finding | None:
     """The class binds late, and no pod uses the claim (WaitForFirstConsumer: syncUnboundClaim). Normal."""
-    event = _last_report(facts, claim)
+    event = last_report(facts, claim)
     if (
         event is None
         or event.reason != "WaitForFirstConsumer"
@@ -140,7 +140,7 @@ def reported_first_consumer(facts: Facts, claim: Claim) -> Finding | None:
     )
 
 
-def _last_report(facts: Facts, claim: Claim) -> EventRecord | None:
+def last_report(facts: Facts, claim: Claim) -> EventRecord | None:
     """Return the PV controller's last Event about the claim if it still holds."""
     events = facts.events_of("PersistentVolumeClaim", claim.key)
     last = next((event for event in events if event.reporter == PV_CONTROLLER), None)

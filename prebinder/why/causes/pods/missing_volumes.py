@@ -147,7 +147,7 @@ def _of_rivals(facts: Facts, pod: Pod, claims: PodClaims, common: Set[str]) -> _
         note = "let one volume of the pod name the claim, and mount it more than once"
         step = Step(f"kubectl -n {pod.namespace} get pod {pod.name} -o yaml", note)
         return _Blame(claim, Reason.NO_VOLUME_FITS, message, step)
-    message = f"The pod's claims fit the same volumes, and none is left for claim {claim.name}."
+    message = f"The pod's claims fit the same volumes of a node, and none is left there for claim {claim.name}."
     return _Blame(claim, Reason.NO_VOLUME_FITS, message, _more(facts, claim, common))
 
 

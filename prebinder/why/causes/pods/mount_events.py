@@ -120,10 +120,15 @@ def _without_disk(facts: Facts, pod: Pod, event: EventRecord) -> Finding | None:
     )
 
 
+def has_begun(facts: Facts, pod: Pod) -> bool:
+    """Whether the pod's status shows that its volumes were mounted: the kubelet has come to a container."""
+    details = facts.pods.get(pod.key)
+    return details is not None and details.began
+
+
 def are_mounted(facts: Facts, pod: Pod) -> bool:
     """Whether the kubelet reports something that comes after the mounts, and no failure since."""
-    details = facts.pods.get(pod.key)
-    if details is not None and details.began:
+    if has_begun(facts, pod):
         return True
     reasons = (event.reason for event in facts.events_of("Pod", pod.key))
     return next((reason in _OVER for reason in reasons if reason in _OVER or reason in FAILED), False)
@@ -135,8 +140,7 @@ def failures(facts: Facts, pod: Pod) -> Iterator[EventRecord]:
     They are over with a later Event, or when the pod or the VolumeAttachment shows what comes after them.
     """
     yield from _failures_in_volumes(facts, pod)
-    details = facts.pods.get(pod.key)
-    if details is not None and details.began:
+    if has_begun(facts, pod):
         return
     attached: set[str] = set()
     for event in facts.events_of("Pod", pod.key):

@@ -11,6 +11,7 @@ from binder.matching.rejection import Reason
 from kube.configuration.nearest import did_you_mean
 from kube.objects.model import SELECTED_NODE, WAIT_FOR_FIRST_CONSUMER, Claim, Pod, value_of
 from prebinder.why.causes.claims.creation import creation_refused
+from prebinder.why.causes.claims.unread_class import last_report
 from prebinder.why.causes.finding import Finding, Step
 from prebinder.why.causes.leases import ALIVE, has_lapsed, lapse_text, last_renewal
 from prebinder.why.causes.objects import (
@@ -22,6 +23,7 @@ from prebinder.why.causes.objects import (
     users_of,
     with_default_class,
 )
+from prebinder.why.causes.reported import quoted
 from prebinder.why.causes.termination import behind
 from prebinder.why.facts.facts import Facts, Source
 from prebinder.why.report.report import Evidence, Link
@@ -197,6 +199,18 @@ def bypasses_scheduler(facts: Facts, claim: Claim) -> Finding | None:
     if not pods or not all(pod.node_name for pod in pods):
         return None
     return _bypassed(claim, pods[0])
+
+
+def reported_bypass(facts: Facts, claim: Claim) -> Finding | None:
+    """As above if the class may not be read: the PV controller waits for a first consumer, and each has its node."""
+    report = last_report(facts, claim)
+    if report is None or report.reason != "WaitForFirstConsumer" or claim.volume_name:
+        return None
+    pods = [pod for pod in users_of(facts, claim) if not pod.deleting]
+    if not pods or not all(pod.node_name for pod in pods) or value_of(claim.annotations, SELECTED_NODE) is not None:
+        return None
+    finding = _bypassed(claim, pods[0])
+    return replace(finding, evidence=(*finding.evidence, quoted(facts, report)))
 
 
 def bypassed_scheduler(facts: Facts, pod: Pod) -> Finding | None:

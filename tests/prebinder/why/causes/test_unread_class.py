@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 
 from binder.matching.rejection import Reason
+from kube.objects.model import SELECTED_NODE
 from prebinder.why.facts.facts import Source
 from prebinder.why.report.report import Item
 from tests.prebinder.why.documents import DRIVER, Document, at, claim, event, pod, why
@@ -85,6 +86,26 @@ def test_a_claim_that_no_pod_uses_is_normal() -> None:
     item = answer("pvc/data", claim(), waits)
     assert (item.code, item.problem) == (Reason.WAIT_FOR_FIRST_CONSUMER, False)
     assert answer("pvc/data", claim(), pod("db-0", "data"), waits).code is Reason.INCONCLUSIVE
+
+
+NOT_BOUND = event("Pod", "db-0", "FailedMount", "error processing PVC web/data: PVC is not bound", reporter="kubelet")
+
+
+@pytest.mark.parametrize("target", ["pvc/data", "pod/db-0"])
+def test_a_claim_whose_only_pod_has_its_node_is_bound_by_no_scheduler(target: str) -> None:
+    waits = reported("WaitForFirstConsumer", FIRST)
+    placed = pod("db-0", "data", node="a1", status={"phase": "Pending"})
+    item = answer(target, claim(), placed, waits, NOT_BOUND)
+    assert (item.code, item.problem) == (Reason.POD_BYPASSES_SCHEDULER, True), item
+    chosen = claim(metadata={"annotations": {SELECTED_NODE: "a1"}})
+    assert answer(target, chosen, placed, waits, NOT_BOUND).code is not Reason.POD_BYPASSES_SCHEDULER
+
+
+def test_an_image_that_cannot_be_pulled_is_no_question_of_volumes() -> None:
+    waiting = [{"state": {"waiting": {"reason": "ImagePullBackOff"}}}]
+    placed = pod("db-0", "data", node="a1", status={"phase": "Pending", "containerStatuses": waiting})
+    item = answer("pod/db-0", claim(volume="pv-1"), placed)
+    assert (item.code, item.problem) == (Reason.SCHEDULED, False), item
 
 
 @pytest.mark.parametrize(

@@ -89,9 +89,12 @@ def new_directory() -> Path:
 
 def is_owned(directory: Path) -> bool:
     """Whether a live process owns the cluster in this directory."""
-    if not (directory / _LOCK).exists():
+    if not _was_taken(directory):
         return False
-    lock = _try_lock(directory)
+    try:
+        lock = _try_lock(directory)
+    except FileNotFoundError:  # another process has just removed it
+        return False
     if lock is None:
         return True
     os.close(lock)
@@ -105,9 +108,12 @@ def owner_pid(directory: Path) -> int | None:
 
 def remove_if_abandoned(directory: Path) -> bool:
     """Kill what is left of a cluster whose owner is gone and remove its directory; False if there is none."""
-    if not (directory / _LOCK).exists():
+    if not _was_taken(directory):
         return False
-    lock = _try_lock(directory)
+    try:
+        lock = _try_lock(directory)
+    except FileNotFoundError:  # another process has just removed it
+        return False
     if lock is None:
         return False
     for pid in _recorded(directory):
@@ -137,7 +143,7 @@ def _take(directory: Path) -> int:
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     lock = None
     if all(each.name == _LOCK for each in directory.iterdir()):
-        lock = _try_lock(directory)
+        lock = _try_lock(directory, os.O_CREAT)
     elif not (directory / _LOCK).exists():
         raise ClusterError(f"cannot start a cluster in {directory}: it holds something else; choose another directory")
     if lock is None:
@@ -145,9 +151,20 @@ def _take(directory: Path) -> int:
     return lock
 
 
-def _try_lock(directory: Path) -> int | None:
-    """Return the locked file's descriptor, or None if another process has the lock."""
-    lock = os.open(directory / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+def _was_taken(directory: Path) -> bool:
+    """Whether a process owns the directory or did: an owner writes its pid as soon as it has the lock.
+
+    While the file is empty, to try the lock would keep that process from getting it.
+    """
+    try:
+        return (directory / _LOCK).stat().st_size > 0
+    except FileNotFoundError:
+        return False
+
+
+def _try_lock(directory: Path, create: int = 0) -> int | None:
+    """Return the locked file's descriptor, or None if another process has the lock. Raises FileNotFoundError."""
+    lock = os.open(directory / _LOCK, os.O_RDWR | create, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -105,7 +105,7 @@ def test_what_was_started_a_moment_ago_is_ended_by_the_next(directory: Path, tmp
     state, abandoned = State(directory), tmp_path / "abandoned"
     for _ in range(20):
         abandoned.mkdir()
-        (abandoned / "owner.lock").touch()
+        (abandoned / "owner.lock").write_text("4711", encoding="ascii")
         child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)", str(abandoned)])
         state.record(child)
         recorded = (directory / "pids").read_text(encoding="ascii").splitlines()
@@ -129,6 +129,15 @@ def test_what_ended_before_it_had_a_reaper_is_discarded(directory: Path) -> None
     (directory / "owner.lock").write_text("4711", encoding="ascii")
     discard(directory)
     assert not directory.exists()
+
+
+def test_a_directory_that_is_just_being_taken_is_left_to_its_owner(directory: Path) -> None:
+    """The file exists and is not locked yet: a search for leftovers must not lock it first."""
+    directory.mkdir()
+    (directory / "owner.lock").touch()
+    assert not remove_if_abandoned(directory)
+    assert not is_owned(directory)
+    State(directory).release()
 
 
 def test_a_live_cluster_is_not_discarded(directory: Path) -> None:

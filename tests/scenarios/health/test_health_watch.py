@@ -38,5 +38,5 @@ async def test_each_change_is_printed_when_it_happens(own_world: World) -> None:
         await annotate(own_world, "PersistentVolumeClaim", "data", own_world.namespace, **{ADDONS: None})
         assert await printed_row(process) == (first, "Unknown", None)
         process.terminate()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             assert await process.wait() == PROBLEM_FOUND

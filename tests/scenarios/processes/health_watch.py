@@ -27,6 +27,6 @@ async def watching(world: World, *volumes: str) -> AsyncIterator[asyncio.subproc
 
 async def printed_row(process: asyncio.subprocess.Process) -> tuple[str, str, str | None]:
     assert process.stdout is not None
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         row: dict[str, Any] = json.loads(await process.stdout.readline())
     return row["volume"], row["health"], row["source"]

@@ -108,7 +108,7 @@ async def test_a_budget_is_respected(island: Island) -> None:
     # With room for one in the budget, one of them goes, and at once.
     body: dict[str, Any] = {"spec": {"minAvailable": 1}}
     await island.admin.patch("PodDisruptionBudget", "budget", body, island.world.namespace)
-    await island.world.all_run("new", seconds=20)
+    await island.world.all_run("new")
     assert len(await island.world.pods()) == 2
 
 

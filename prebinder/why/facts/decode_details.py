@@ -61,6 +61,7 @@ def claim_details(raw: bytes | Raw) -> ClaimDetails:
         labels=tuple(sorted((key, value or "") for key, value in (metadata.labels or {}).items())),
         attributes_class=status.current_volume_attributes_class_name or "",
         modification=modification.status or "",
+        expansion=(status.allocated_resource_statuses or {}).get("storage") or "",
     )
 
 

@@ -32,7 +32,8 @@ class ClaimDetails(Struct, frozen=True, gc=False):
     """The fields of a claim that binding does not need.
 
     `attributes_class` is the VolumeAttributesClass that its volume has, `modification` how far it is on its way to
-    another one (status.modifyVolumeStatus), empty if it is on none.
+    another one (status.modifyVolumeStatus), empty if it is on none. `expansion` is how far its volume is on its way to
+    another size (status.allocatedResourceStatuses), empty if it is on none.
     """
 
     data_source: DataSource | None = None
@@ -43,6 +44,7 @@ class ClaimDetails(Struct, frozen=True, gc=False):
     labels: Pairs = ()
     attributes_class: str = ""
     modification: str = ""
+    expansion: str = ""
 
 
 class PodDetails(Struct, frozen=True, gc=False):

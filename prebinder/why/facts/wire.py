@@ -51,6 +51,7 @@ class Modification(Wire):
 
 
 class ClaimStatus(Status):
+    allocated_resource_statuses: dict[str, Text] | None = None
     current_volume_attributes_class_name: Text = None
     modify_volume_status: Modification | None = None
 

@@ -1,6 +1,6 @@
 """Causes in the life of a claim and its volume: deletion, expansion, and claims for one pod only."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -19,7 +19,7 @@ from prebinder.why.causes.objects import (
 )
 from prebinder.why.causes.reported import quoted
 from prebinder.why.causes.termination import held_up_by
-from prebinder.why.facts.details import Condition, EventRecord
+from prebinder.why.facts.details import ClaimDetails, Condition, EventRecord
 from prebinder.why.facts.facts import Facts, Source
 from prebinder.why.report.report import Evidence
 
@@ -28,8 +28,13 @@ _AS_SNAPSHOT_SOURCE: Final = "snapshot.storage.kubernetes.io/pvc-as-source-prote
 _AS_CLONE_SOURCE: Final = "provisioner.storage.kubernetes.io/cloning-protection"
 """Finalizers of pvc_protection_controller.go, of external-snapshotter and of external-provisioner."""
 
-_RESIZE_FAILED: Final = frozenset({"ControllerResizeError", "NodeResizeError"})
-_RESIZING: Final = frozenset({"Resizing", "FileSystemResizePending"})
+_RESIZE_FAILED: Final = frozenset(
+    {"ControllerResizeError", "ControllerResizeInfeasible", "NodeResizeError", "NodeResizeInfeasible"}
+)
+_NODE_IS_NEXT: Final = frozenset({"FileSystemResizePending", "NodeResizePending"})
+_RESIZING: Final = _NODE_IS_NEXT | {"Resizing", "ControllerResizeInProgress", "NodeResizeInProgress"}
+"""Conditions of a claim, and values of its status.allocatedResourceStatuses (k8s.io/api/core/v1)."""
+
 _RESIZED: Final = frozenset({"FileSystemResizeRequired", "VolumeResizeSuccessful", "FileSystemResizeSuccessful"})
 """Events after which an earlier failure of the resizer is over (events.go in external-resizer, and of the kubelet)."""
 
@@ -106,15 +111,15 @@ def resize(facts: Facts, claim: Claim) -> Finding | None:
     details = facts.claims.get(claim.key)
     if details is None or not claim.bind_completed or not details.capacity or claim.request <= details.capacity:
         return None
-    conditions = {condition.type: condition for condition in details.conditions if condition.status == "True"}
-    failed = next((conditions[kind] for kind in sorted(conditions.keys() & _RESIZE_FAILED)), None)
-    waiting = next((conditions[kind] for kind in sorted(conditions.keys() & _RESIZING)), None)
+    states = _states_of_expansion(details)
+    failed = next((states[kind] for kind in sorted(states.keys() & _RESIZE_FAILED)), None)
+    waiting = next((states[kind] for kind in sorted(states.keys() & _RESIZING)), None)
     sizes = f"from {quantity_text(details.capacity)} to {quantity_text(claim.request)}"
     describe = f"kubectl -n {claim.namespace} describe pvc {claim.name}"
     state = Evidence(claim_object(claim, "status.capacity"), quantity_text(claim.request), _words(failed or waiting))
     event = None if failed is not None else _reported_failure(facts, claim)
     if failed is not None or event is not None:
-        of_node = failed.type == "NodeResizeError" if failed is not None else event is not None and _is_of_node(event)
+        of_node = failed.type.startswith("Node") if failed is not None else event is not None and _is_of_node(event)
         note = f"it is tried again automatically; or lower the request, above {quantity_text(details.capacity)}"
         if of_node:
             note = "the volume has grown, and its file system not: the Events of a pod that uses it tell why"
@@ -134,8 +139,13 @@ def resize(facts: Facts, claim: Claim) -> Finding | None:
 def file_system_waits(facts: Facts, claim: Claim) -> bool:
     """Whether the volume has grown, and its file system grows when a pod uses the claim."""
     details = facts.claims.get(claim.key)
-    conditions = () if details is None else details.conditions
-    return any((each.type, each.status) == ("FileSystemResizePending", "True") for each in conditions)
+    return details is not None and bool(_states_of_expansion(details).keys() & _NODE_IS_NEXT)
+
+
+def _states_of_expansion(details: ClaimDetails) -> Mapping[str, Condition]:
+    """Return the conditions of a claim that hold, and how far its expansion is by its status, which has no message."""
+    states = {details.expansion: Condition(details.expansion, "True")} if details.expansion else {}
+    return {**states, **{each.type: each for each in details.conditions if each.status == "True"}}
 
 
 def _resize_pending(facts: Facts, claim: Claim, waiting: Condition | None, state: Evidence, sizes: str) -> Finding:
@@ -145,7 +155,7 @@ def _resize_pending(facts: Facts, claim: Claim, waiting: Condition | None, state
     if waiting is None:
         step = replace(step, note="does the driver's resizer run?")
         evidence = (state, *_without_resizer(facts, claim))
-    elif waiting.type == "FileSystemResizePending" and _is_unused(facts, claim):
+    elif waiting.type in _NODE_IS_NEXT and _is_unused(facts, claim):
         step = Step(f"kubectl -n {claim.namespace} get pods", "the file system grows when a pod uses the claim")
     message = f"The claim is bound, and its volume has not grown yet {sizes}."
     return Finding(Reason.RESIZE_PENDING, message, (claim_link(claim),), evidence, (step,))

@@ -206,6 +206,24 @@ def test_a_volume_that_is_to_grow_without_a_resizer(renewed: timedelta | None, s
 
 
 @pytest.mark.parametrize(
+    ("state", "code", "advice"),
+    [
+        ("ControllerResizeInProgress", Reason.RESIZE_PENDING, "its Events have the resizer's message"),
+        ("ControllerResizeInfeasible", Reason.RESIZE_FAILED, "or lower the request, above 5Gi"),
+        ("NodeResizePending", Reason.RESIZE_PENDING, "the file system grows when a pod uses the claim"),
+        ("NodeResizeInfeasible", Reason.RESIZE_FAILED, "the volume has grown, and its file system not"),
+    ],
+)
+def test_the_status_of_a_claim_tells_how_far_its_expansion_is(state: str, code: Reason, advice: str) -> None:
+    status = {"capacity": {"storage": "5Gi"}, "allocatedResourceStatuses": {"storage": state}}
+    grows = claim(volume="pv-1", status=status)
+    item = why("pvc/data", grows, volume(claim="data", size="5Gi"), storage_class())
+    assert_problem(item, code)
+    assert state in item.evidence[0].found
+    assert advice in item.advice[0]
+
+
+@pytest.mark.parametrize(
     ("condition", "advice"),
     [
         ("ControllerResizeError", "or lower the request, above 5Gi"),

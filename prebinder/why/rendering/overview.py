@@ -64,7 +64,8 @@ def groups(items: Iterable[Item]) -> Sequence[Group]:
     """Return the items by cause and root object: problems first, then inconclusive ones, then normal ones."""
     by_cause: dict[tuple[object, ...], Group] = {}
     for item in items:
-        culprit = next((link.name for link in item.causes if link.kind in _CULPRITS), "")
+        # A provisioner reports as DRIVER_POD_UID: each of its pods reports the same.
+        culprit = next((link.name.partition("_")[0] for link in item.causes if link.kind in _CULPRITS), "")
         by_cause.setdefault((item.code, item.problem, culprit), Group()).items.append(item)
     return sorted(
         by_cause.values(),

@@ -14,7 +14,18 @@ from prebinder.why.rendering.overview import print_overview
 from prebinder.why.rendering.printer import Printer
 from prebinder.why.rendering.text import print_report
 from prebinder.why.report.report import WhyReport
-from tests.prebinder.why.documents import NOW, claim, csi_node, facts_of, node, pod, storage_class, volume
+from tests.prebinder.why.documents import (
+    NOW,
+    claim,
+    csi_node,
+    driver,
+    event,
+    facts_of,
+    node,
+    pod,
+    storage_class,
+    volume,
+)
 
 NARROW = 80
 LONG = "a-claim-with-a-name-that-is-longer-than-its-column"
@@ -63,6 +74,18 @@ def test_no_command_that_changes_something_is_in_the_table_without_what_it_does(
     mismatch = [claim(size="20Gi", spec={"volumeName": "pv-1"}), volume(), storage_class()]
     print_overview(report_on(facts_of(*mismatch), (), ""), Console(file=file, width=NARROW, highlight=False), NOW)
     assert "    kubectl -n web delete pvc data\n      (delete the claim (it has no data yet) and" in file.getvalue()
+
+
+def test_what_the_pods_of_one_provisioner_report_is_one_line() -> None:
+    made = [storage_class(provisioner="ebs.csi.aws.com", mode="Immediate"), driver("ebs.csi.aws.com")]
+    for number in range(3):
+        reporter = f"ebs.csi.aws.com_controller-{number}_uid-{number}"
+        note = "rpc error: code = Internal desc = oops"
+        made.append(claim(f"data-{number}"))
+        made.append(event("PersistentVolumeClaim", f"data-{number}", "ProvisioningFailed", note, reporter=reporter))
+    file = StringIO()
+    print_overview(report_on(facts_of(*made), (), ""), Console(file=file, width=NARROW, highlight=False), NOW)
+    assert [line.split()[:2] for line in file.getvalue().splitlines()[1:]] == [["BackendError", "3"]]
 
 
 @pytest.mark.parametrize("wide", [False, True])

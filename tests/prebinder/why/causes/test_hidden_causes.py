@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from binder.matching.rejection import Reason
-from kube.objects.model import SELECTED_NODE
+from kube.objects.model import PROVISIONED_BY, SELECTED_NODE
 from prebinder.why.answering import waiting
 from prebinder.why.causes.diagnosis import explain_claim
 from prebinder.why.facts.facts import NOT_SERVED, Source
@@ -192,6 +192,7 @@ def test_of_a_pod(code: Reason, documents: list[Document]) -> None:
     assert_problem(item, code)
 
 
+MADE_BY_IT = {"annotations": {PROVISIONED_BY: DRIVER}}
 STOPPED = [claim(), NOW_MADE, *INSTALLED, lease("disk-csi-example", ago(hours=1))]
 
 
@@ -215,6 +216,11 @@ OF_CLAIMS = [
         Reason.BACKEND_ERROR,
         [*STOPPED, of_claim("ProvisioningFailed", "rpc error: code = Internal", ago=ago(minutes=1))],
         id="the provisioner works without the Lease that is left",
+    ),
+    pytest.param(
+        Reason.PROVISIONER_MISSING,
+        [*STOPPED, volume("made", claim="other", metadata={**MADE_BY_IT, "creationTimestamp": at(ago(hours=2))})],
+        id="the provisioner has made volumes before it ended",
     ),
     pytest.param(
         Reason.PROVISIONER_MISSING,
@@ -385,3 +391,10 @@ def test_the_step_is_about_what_is_in_the_way(nodes: list[Document], command: st
     assert item.code is Reason.NO_NODE_FITS
     assert item.next == (command,)
     assert advice in item.advice[0]
+
+
+def test_a_provisioner_that_has_made_a_volume_since_its_lease_lapsed() -> None:
+    made = volume("made", claim="other", metadata={**MADE_BY_IT, "creationTimestamp": at(ago(minutes=5))})
+    waits = [pod("db-0", "data", cpu="99"), LATER, node("a1"), SCHEDULED]
+    item = why("pod/db-0", *STOPPED, *waits, made)
+    assert_problem(item, Reason.NO_NODE_FITS)

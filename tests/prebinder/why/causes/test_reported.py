@@ -214,7 +214,7 @@ def test_a_volume_that_is_to_grow_without_a_resizer(renewed: timedelta | None, s
         ("NodeResizeInfeasible", Reason.RESIZE_FAILED, "the volume has grown, and its file system not"),
     ],
 )
-def test_the_status_of_a_claim_tells_how_far_its_expansion_is(state: str, code: Reason, advice: str) -> None:
+def test_an_expansion_that_only_the_status_of_the_claim_shows(state: str, code: Reason, advice: str) -> None:
     status = {"capacity": {"storage": "5Gi"}, "allocatedResourceStatuses": {"storage": state}}
     grows = claim(volume="pv-1", status=status)
     item = why("pvc/data", grows, volume(claim="data", size="5Gi"), storage_class())

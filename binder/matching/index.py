@@ -110,12 +110,19 @@ class VolumeIndex:
 
     def affinities(self, claims: Iterable[Claim]) -> set[NodeSelector | None]:
         """Return the affinities of all volumes that `topologies` yields for any of the claims."""
+        return set(self._affinities(claims))
+
+    def has_affinities(self, claims: Iterable[Claim]) -> bool:
+        """Whether `affinities` would return any; it looks for the first one only."""
+        return any(True for _ in self._affinities(claims))
+
+    def _affinities(self, claims: Iterable[Claim]) -> Iterator[NodeSelector | None]:
         smallest: dict[tuple[VolumePool, tuple[str, ...]], Claim] = {}
         for claim in claims:
             known = smallest.setdefault((pool_of(claim), claim.access_modes), claim)
             if claim.request < known.request:
                 smallest[pool_of(claim), claim.access_modes] = claim
-        return {affinity for claim in smallest.values() for affinity in self.topologies(claim)}
+        return (affinity for claim in smallest.values() for affinity in self.topologies(claim))
 
     def by_topology(self, claim: Claim) -> tuple[Map[NodeSelector | None, CapacityOrder], ...]:
         """Return the volumes of the claim's class, modes and attributes class, large enough or not, by affinity.

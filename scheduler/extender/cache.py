@@ -1,8 +1,8 @@
 """What the extender keeps ready, so that an answer takes no search: it follows the store, event by event."""
 
 from collections import Counter
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Iterable, Mapping
+from typing import Final, TypeVar
 
 from binder.health.node_storage import NodeStorage
 from binder.matching.claim_shape import ClaimShape, shape_of
@@ -14,7 +14,7 @@ from kube.objects.model import Claim, Node, NodeSelector, Volume, VolumeAttachme
 from kube.rules.selectors import label_keys
 from kube.rules.topology import LabelKeys, NodeKind, kind_of_node, labels_of_kind
 from kube.store.store import Store
-from scheduler.extender.rules import Storage, VolumeProblem, problem_of_volume
+from scheduler.extender.rules import NodeRefusal, Storage, VolumeProblem, problem_of_volume
 
 _MOST_GROUPINGS: Final = 64
 """Storage classes use few different label keys; the least recently used grouping is dropped first."""
@@ -137,8 +137,12 @@ class VolumeLabels:
             del self._counts[name]
 
 
+Pin = tuple[str, tuple[str, ...]]
+"""The key of a label, and values of which a node must have one."""
+
+
 @remembered(_AFFINITY_BYTES)
-def pin_of(affinity: NodeSelector | None) -> tuple[str, tuple[str, ...]] | None:
+def pin_of(affinity: NodeSelector | None) -> Pin | None:
     """Return the one label that an affinity requires and the values that match; None for an affinity of another
     form.
     """
@@ -156,8 +160,19 @@ def _place(volume: Volume) -> tuple[str, NodeSelector | None]:
 Demand = tuple[LabelKeys, ClaimShape]
 """By which labels nodes are distinguished, and what of a claim determines which volumes fit."""
 
+PodDemand = tuple[LabelKeys, tuple[ClaimShape, ...]]
+"""The same for all open claims of a pod, in the order they are served."""
+
 _MOST_DEMANDS: Final = 256
 """Of one class; the one that was requested first is dropped first."""
+
+_MOST_OF_PODS: Final = 64
+"""Each of them is looked at when a volume changes."""
+
+_MOST_REFUSALS: Final = 100_000
+"""Of all pods together, some 300 bytes each: at 5,000 nodes with local volumes those of 20 demands."""
+
+V = TypeVar("V")
 
 
 class Tightest:
@@ -178,12 +193,40 @@ class Tightest:
         """Apply a change; None means absent."""
         for volume in (old, new):
             if volume is not None:
+                pin = pin_of(volume.node_affinity)
                 for demand, kinds in self._known.get(class_of(volume), {}).items():
-                    _forget(demand[0], kinds, volume.node_affinity)
+                    _forget(demand[0], kinds, pin)
 
 
-def _forget(keys: LabelKeys, kinds: dict[NodeKind, float], affinity: NodeSelector | None) -> None:
-    pin = pin_of(affinity)
+class KnownRefusals:
+    """What pods are refused, by kind of node, as if no volume were reserved for any of them: give `volume_changed` to
+    the volumes' collection as a listener.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[PodDemand, dict[NodeKind, NodeRefusal]] = {}
+        self._classes: dict[PodDemand, frozenset[str]] = {}
+
+    def known(self, claims: Iterable[Claim], keys: LabelKeys) -> dict[NodeKind, NodeRefusal]:
+        """Return what is known for pods with such open claims: to be read, and to be filled with what is found out."""
+        demand = (keys, tuple(map(shape_of, claims)))
+        room = _MOST_OF_PODS if demand in self._known else _MOST_OF_PODS - 1
+        while len(self._known) > room or sum(map(len, self._known.values())) > _MOST_REFUSALS:
+            first = next(iter(self._known))
+            del self._known[first], self._classes[first]
+        self._classes[demand] = frozenset(shape.pool.storage_class for shape in demand[1])
+        return self._known.setdefault(demand, {})
+
+    def volume_changed(self, old: Volume | None, new: Volume | None) -> None:
+        """Apply a change; None means absent."""
+        for name, affinity in {_place(volume) for volume in (old, new) if volume is not None}:
+            pin = pin_of(affinity)
+            for demand, classes in self._classes.items():
+                if name in classes:
+                    _forget(demand[0], self._known[demand], pin)
+
+
+def _forget(keys: LabelKeys, kinds: dict[NodeKind, V], pin: Pin | None) -> None:
     if pin is None or keys != (pin[0],):
         kinds.clear()
         return
@@ -205,8 +248,10 @@ class ExtenderCache:
         self.groups = NodeGroups()
         self.labels = VolumeLabels()
         self.tightest = Tightest()
+        self.refusals = KnownRefusals()
         store.nodes.listeners.append(self.groups.node_changed)
-        store.volumes.listeners += [self.labels.volume_changed, self.tightest.volume_changed, self._volume_changed]
+        store.volumes.listeners += [self.labels.volume_changed, self.tightest.volume_changed]
+        store.volumes.listeners += [self.refusals.volume_changed, self._volume_changed]
         store.attachments.listeners.append(self._attachment_changed)
 
     def storage(self) -> Storage:

@@ -1,8 +1,8 @@
 """The extender for kube-scheduler: a request's body in, a response's body out, from memory alone."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import repeat
 from typing import Final
 
@@ -16,17 +16,22 @@ from kube.rules.topology import BETA_ZONE_LABEL, ZONE_LABEL, LabelKeys
 from kube.store.store import Store
 from scheduler.extender.cache import ExtenderCache, Grouping, pin_of
 from scheduler.extender.rules import (
+    NEVER,
     KnownClaims,
+    NodeRefusal,
     OpenClaim,
     Storage,
     fit_points,
     has_place,
+    has_suspects,
     local_nodes,
+    own_places,
     place_points,
     pod_claims,
     refusal,
     reporting,
     suspect_places,
+    undecided,
 )
 from scheduler.extender.wire import (
     HIGHEST,
@@ -49,6 +54,10 @@ MOST_LOOKS: Final = 500
 volumes each node is a kind of its own; those beyond score nothing this time and are known a few requests later."""
 MOST_LOOKS_IN_ALL: Final = 2000
 """The same for all claims of a pod together, so that a pod with dozens of claims does not delay others."""
+
+
+_ALLOWED: Final = NodeRefusal("", 0, datetime.min.replace(tzinfo=UTC), NEVER)
+_UNKNOWN: Final = NodeRefusal("", 0, NEVER, NEVER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,25 +130,56 @@ class Extender:
 
     def _refusals(self, candidates: Candidates, pod: KnownClaims, now: datetime) -> dict[str, str]:
         storage = self._cache.storage()
-        places = suspect_places(storage, pod)
+        if not storage.snapshot.csi_nodes_by_ailing_driver:
+            pod = undecided(storage, pod, now)
+        suspect = has_suspects(storage, pod)
         reports = reporting(storage.snapshot) if pod.open or pod.bound else set()
         apart = reports.intersection(candidates.names) if reports else reports
-        if not places and not apart:
+        if not suspect and not apart:
             return {}
-        grouping = self._cache.groups.by(self._keys(pod))
+        grouping = self._cache.groups.by(self._affinity_keys(pod))
         refused = _refusals_of_reporting(apart, storage, pod, grouping, now)
-        if not places:
+        if not suspect:
             return refused
-        reasons = {
-            number: reason
-            for number in _near(places, grouping, _kinds(grouping, candidates.names))
-            if (reason := refusal(storage, pod, grouping.labels(number), now))
-        }
+        reasons = self._reasons(storage, pod, grouping, _kinds(grouping, candidates.names), now)
         if not reasons:
             return refused
         numbers = map(grouping.numbers.get, candidates.names)
         by_kind = {name: reasons[at] for name, at in zip(candidates.names, numbers, strict=True) if at in reasons}
         return refused | {name: reason for name, reason in by_kind.items() if name not in apart}
+
+    def _reasons(
+        self, storage: Storage, pod: KnownClaims, grouping: Grouping, kinds: Collection[int], now: datetime
+    ) -> dict[int, str]:
+        """Return why nodes of these kinds are refused, by kind; those that are allowed are not in it."""
+        by_name = any(open_claim.prebound is not None for open_claim in pod.open)
+        if by_name or storage.snapshot.csi_nodes_by_ailing_driver:
+            near = _near(suspect_places(storage, pod), grouping, kinds)
+            refusals = {number: refusal(storage, pod, grouping.labels(number), now) for number in near}
+        else:
+            own = _near(own_places(storage, pod), grouping, kinds)
+            refusals = self._known_refusals(storage, pod, grouping, [each for each in kinds if each not in own], now)
+            refusals |= {number: refusal(storage, pod, grouping.labels(number), now) for number in own}
+        claims = pod.claims
+        return {number: refused.text(claims) for number, refused in refusals.items() if refused.why}
+
+    def _known_refusals(
+        self, storage: Storage, pod: KnownClaims, grouping: Grouping, kinds: Iterable[int], now: datetime
+    ) -> dict[int, NodeRefusal]:
+        """Return what is refused on kinds of nodes where nothing is reserved for the pod: the same as for others with
+        such claims, so only kinds whose volumes have changed, or whose reservations have ended, are evaluated.
+        """
+        known = self._cache.refusals.known((open_claim.claim for open_claim in pod.open), grouping.keys)
+        refusals = {number: known.get(grouping.kinds[number], _UNKNOWN) for number in kinds}
+        missing = [number for number, each in refusals.items() if not each.since <= now < each.until]
+        near = set(missing)
+        if len(missing) > FEW_KINDS:
+            near = _near(suspect_places(storage, pod), grouping, missing)
+        for number in missing:
+            refusals[number] = known[grouping.kinds[number]] = (
+                refusal(storage, pod, grouping.labels(number), now) if number in near else _ALLOWED
+            )
+        return refusals
 
     def _scores(self, candidates: Candidates, pod: KnownClaims) -> list[HostPriority]:
         count = len(pod.open) + len(pod.bound)
@@ -219,12 +259,15 @@ class Extender:
                 points[name] = points.get(name, 0.0) + HIGHEST
         return points
 
-    def _keys(self, pod: KnownClaims) -> LabelKeys:
+    def _affinity_keys(self, pod: KnownClaims) -> LabelKeys:
         """Return the node labels that determine which volumes of the pod's claims are accessible."""
         keys = {key for open_claim in pod.open for key in self._cache.labels.keys(class_of(open_claim.claim))}
-        if any(open_claim.reservation for open_claim in pod.open):
-            keys |= {ZONE_LABEL, BETA_ZONE_LABEL}
         return tuple(sorted(keys))
+
+    def _keys(self, pod: KnownClaims) -> LabelKeys:
+        """Return those, and what determines whether a node is in the zone of a reservation."""
+        zones = {ZONE_LABEL, BETA_ZONE_LABEL} if any(open_claim.reservation for open_claim in pod.open) else set()
+        return tuple(sorted({*self._affinity_keys(pod), *zones}))
 
 
 def _of_names(names: Iterable[str], grouping: Grouping, scores: Mapping[int, int]) -> Iterable[int]:
@@ -243,18 +286,16 @@ def _kinds(grouping: Grouping, names: Iterable[str]) -> Collection[int]:
     return [number for number in kinds if number is not None]
 
 
-def _near(places: Iterable[NodeSelector | None], grouping: Grouping, kinds: Iterable[int]) -> Iterator[int]:
-    """Yield the kinds of nodes that may reach one of the places; which ones do is found out later."""
+def _near(places: Iterable[NodeSelector | None], grouping: Grouping, kinds: Collection[int]) -> set[int]:
+    """Return the kinds of nodes that may reach one of the places; which ones do is found out later."""
     pins = [pin_of(place) for place in places]
     values: dict[int, set[str | None]] = {}
     for pin in pins:
         if pin is not None and pin[0] in grouping.keys:
             values.setdefault(grouping.keys.index(pin[0]), set()).update(pin[1])
-    anywhere = None in pins
-    for number in kinds:
-        kind = grouping.kinds[number]
-        if anywhere or any(kind[at] in wanted for at, wanted in values.items()):
-            yield number
+    if None in pins:
+        return set(kinds)
+    return {number for at, wanted in values.items() for number in kinds if grouping.kinds[number][at] in wanted}
 
 
 def _refusals_of_reporting(
@@ -265,13 +306,14 @@ def _refusals_of_reporting(
     """
     known: dict[tuple[int, frozenset[str]], str] = {}
     refused: dict[str, str] = {}
+    claims = pod.claims
     for name in names:
         number = grouping.numbers.get(name)
         if number is None:
             continue
         alike = number, cut_off(storage.snapshot, name)
         if alike not in known:
-            known[alike] = refusal(storage, pod, grouping.labels(number), now, alike[1])
+            known[alike] = refusal(storage, pod, grouping.labels(number), now, alike[1]).text(claims)
         if known[alike]:
             refused[name] = known[alike]
     return refused

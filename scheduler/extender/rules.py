@@ -6,9 +6,12 @@ unhealthy, reserved for another claim, or not accessible from the node. Of volum
 such a node is rejected only when all of them are unsuitable.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
+from typing import Final
+
+from msgspec import Struct
 
 from binder.health.node_storage import NodeStorage
 from binder.health.published_health import published_health
@@ -33,6 +36,8 @@ from scheduler.extender.wire import HIGHEST
 
 Labels = Mapping[str, str]
 
+NEVER: Final = datetime.max.replace(tzinfo=UTC)
+
 
 @dataclass(frozen=True, slots=True)
 class VolumeProblem:
@@ -47,11 +52,19 @@ class VolumeProblem:
             return True
         return self.reservation is not None and self.reservation.excludes(now, *claims)
 
+    def until(self, now: datetime) -> datetime:
+        """Return until when `forbids` gives the same answers as now."""
+        held = self.reservation
+        if self.unhealthy or held is None or held.expires_at <= now:
+            return NEVER
+        # One that was made in the future, because a clock was set back, may come into force at any moment.
+        return held.expires_at if held.in_force(now) else now
+
     def __str__(self) -> str:
         held = self.reservation
         if self.unhealthy or held is None:
             return f"{Reason.UNHEALTHY}, {self.unhealthy}"
-        return f"{Reason.RESERVED_FOR_OTHER}, for {held.claim} until {held.expires_at:%H:%M:%S}Z"
+        return f"{Reason.RESERVED_FOR_OTHER}, for {held.claim} until {held.expires_at.time().isoformat('seconds')}Z"
 
 
 Objection = VolumeProblem | str
@@ -88,6 +101,28 @@ class KnownClaims:
     bound: tuple[Claim, ...] = ()
     open: tuple[OpenClaim, ...] = ()
 
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        """All of them, the open ones first."""
+        return (*(open_claim.claim for open_claim in self.open), *self.bound)
+
+
+class NodeRefusal(Struct, frozen=True, gc=False):
+    """Why a node must be rejected for a pod: `why` follows the name of the open claim of this number, of the bound
+    claims after those. It is empty if the node is allowed.
+
+    It was found at `since` and remains true until `until`, when a reservation ends, unless something changes.
+    """
+
+    why: str
+    claim: int
+    since: datetime
+    until: datetime
+
+    def text(self, claims: Sequence[Claim]) -> str:
+        """Return the whole reason, for a pod with these claims."""
+        return f"claim {claims[self.claim].name} {self.why}" if self.why else ""
+
 
 def problem_of_volume(volume: Volume, annotations: Annotations) -> VolumeProblem | None:
     """Read the problem from a volume's annotations; None if there is none."""
@@ -112,11 +147,43 @@ def pod_claims(snapshot: Snapshot, keys: Iterable[str], now: datetime, annotatio
     )
 
 
+def has_suspects(storage: Storage, pod: KnownClaims) -> bool:
+    """Whether `suspect_places` would return any."""
+    prebound = (open_claim.prebound for open_claim in pod.open if open_claim.prebound is not None)
+    return storage.suspect.has_affinities(open_claim.claim for open_claim in pod.open) or any(
+        volume.name in storage.problems for volume in prebound
+    )
+
+
 def suspect_places(storage: Storage, pod: KnownClaims) -> set[NodeSelector | None]:
     """Return the affinities of the volumes because of which a node could be rejected; usually there are none."""
     affinities = storage.suspect.affinities(open_claim.claim for open_claim in pod.open)
     prebound = (open_claim.prebound for open_claim in pod.open if open_claim.prebound is not None)
     return affinities | {volume.node_affinity for volume in prebound if volume.name in storage.problems}
+
+
+def undecided(storage: Storage, pod: KnownClaims, now: datetime) -> KnownClaims:
+    """Return the pod as if claims whose own volume is known, and may be bound to them, were bound to it.
+
+    They take that volume or none and leave others alone; so no node is refused because of them while none reports on
+    storage.
+    """
+    claims = pod.claims
+    left = [
+        open_claim
+        for open_claim in pod.open
+        if open_claim.prebound is None
+        or ((problem := storage.problems.get(open_claim.prebound.name)) is not None and problem.forbids(claims, now))
+    ]
+    decided = (open_claim.claim for open_claim in pod.open if open_claim not in left)
+    return KnownClaims((*pod.bound, *decided), tuple(left))
+
+
+def own_places(storage: Storage, pod: KnownClaims) -> set[NodeSelector | None]:
+    """Return the affinities of the volumes whose reservations name one of the pod's claims."""
+    snapshot = storage.snapshot
+    names = {name for claim in pod.claims for name in snapshot.volumes_reserved_for.get(claim.key, ())}
+    return {snapshot.volumes[name].node_affinity for name in names}
 
 
 def reporting(snapshot: Snapshot) -> set[str]:
@@ -126,31 +193,17 @@ def reporting(snapshot: Snapshot) -> set[str]:
 
 def refusal(
     storage: Storage, pod: KnownClaims, labels: Labels, now: datetime, cut: frozenset[str] = frozenset()
-) -> str:
-    """Return why a node with these labels, cut off from these drivers, must be rejected; empty if it is allowed.
+) -> NodeRefusal:
+    """Return whether and why a node with these labels, cut off from these drivers, must be rejected.
 
     Follows what kube-scheduler takes there, one claim after another.
     """
-    claims = [*pod.bound, *(open_claim.claim for open_claim in pod.open)]
-
-    def objection(volume: Volume) -> Objection:
-        problem = storage.problems.get(volume.name)
-        if problem is not None and problem.forbids(claims, now):
-            return problem
-        if volume.driver in cut:
-            return _unreached(volume.driver)
-        finding = storage.node_storage.finding(volume, storage.snapshot, now)
-        return (
-            f"{Reason.UNHEALTHY}, {finding.state}: {finding.reason}"
-            if finding is not None and finding.unhealthy
-            else ""
-        )
-
+    objections = _Objections(storage, pod.claims, now, cut)
     taken: set[str] = set()
-    for open_claim in pod.open:
-        volume, against = _taken(storage, open_claim, labels, taken, objection)
+    for number, open_claim in enumerate(pod.open):
+        volume, against = _taken(storage, open_claim, labels, taken, objections.against)
         if against and volume is not None:
-            return f"claim {open_claim.claim.name} would get volume {volume.name}: {against}"
+            return NodeRefusal(f"would get volume {volume.name}: {against}", number, now, objections.until)
         if volume is not None:
             taken.add(volume.name)
         elif (
@@ -158,8 +211,38 @@ def refusal(
             and open_claim.prebound is None
             and (driver := provisioner_of(open_claim.claim, storage.snapshot.classes)) in cut
         ):
-            return f"claim {open_claim.claim.name} would get a new volume: {_unreached(driver)}"
-    return _bound_refusal(storage.snapshot, pod, cut)
+            return NodeRefusal(f"would get a new volume: {_unreached(driver)}", number, now, objections.until)
+    number, why = _bound_refusal(storage.snapshot, pod, cut)
+    return NodeRefusal(why, number, now, objections.until)
+
+
+@dataclass(slots=True)
+class _Objections:
+    """What there is against volumes for these claims of a pod, on a node that is cut off from these drivers.
+
+    `until` is how long all answers given so far remain true.
+    """
+
+    storage: Storage
+    claims: tuple[Claim, ...]
+    now: datetime
+    cut: frozenset[str]
+    until: datetime = NEVER
+
+    def against(self, volume: Volume) -> Objection:
+        problem = self.storage.problems.get(volume.name)
+        if problem is not None:
+            self.until = min(self.until, problem.until(self.now))
+            if problem.forbids(self.claims, self.now):
+                return problem
+        if volume.driver in self.cut:
+            return _unreached(volume.driver)
+        finding = self.storage.node_storage.finding(volume, self.storage.snapshot, self.now)
+        return (
+            f"{Reason.UNHEALTHY}, {finding.state}: {finding.reason}"
+            if finding is not None and finding.unhealthy
+            else ""
+        )
 
 
 def fit_points(storage: Storage, claim: Claim, labels: Labels) -> float:
@@ -247,12 +330,13 @@ def _smallest(volumes: Iterable[Volume], taken: Set[str], objection: Objecting) 
     return first, True
 
 
-def _bound_refusal(snapshot: Snapshot, pod: KnownClaims, cut: Set[str]) -> str:
-    for claim in pod.bound if cut else ():
+def _bound_refusal(snapshot: Snapshot, pod: KnownClaims, cut: Set[str]) -> tuple[int, str]:
+    """Return the number of the claim and the reason, empty if there is none."""
+    for number, claim in enumerate(pod.bound if cut else (), len(pod.open)):
         volume = snapshot.volumes.get(claim.volume_name)
         if volume is not None and volume.driver in cut:
-            return f"claim {claim.name} has volume {volume.name}: {_unreached(volume.driver)}"
-    return ""
+            return number, f"has volume {volume.name}: {_unreached(volume.driver)}"
+    return 0, ""
 
 
 def _unreached(driver: str) -> str:

@@ -25,7 +25,7 @@ from prebinder.why.causes.objects import (
     volume_link,
     with_default_class,
 )
-from prebinder.why.causes.pods.mount_events import has_begun
+from prebinder.why.causes.pods.mount_events import FAILED, has_begun
 from prebinder.why.causes.precedence import (
     BOUND_CLAIM_CHECKS,
     CLAIM_CHECKS,
@@ -38,7 +38,7 @@ from prebinder.why.causes.precedence import (
     UNREAD_POD_CHECKS,
     VOLUME_CHECKS,
 )
-from prebinder.why.causes.reported import last_words
+from prebinder.why.causes.reported import last_words, quoted
 from prebinder.why.causes.termination import terminating_too_long
 from prebinder.why.facts.facts import Facts, Source, Unread
 from prebinder.why.report.report import ABSENT, Evidence, Item, Skipped
@@ -280,7 +280,10 @@ def _settled(pod: Pod) -> Finding:
 def _not_held_up(facts: Facts, pod: Pod) -> Finding:
     """Return that a pod on a node has not started, and not because of its volumes; its last Event may say why."""
     message = f"The pod is on node {pod.node_name}; no problem with its volumes was found."
-    return replace(_settled(pod), message=message, evidence=last_words(facts, POD, pod.key))
+    # Failures to attach or mount are over: otherwise one would be the cause.
+    rest = (event for event in facts.events_of(POD, pod.key) if event.reason not in FAILED)
+    last = next(rest, None)
+    return replace(_settled(pod), message=message, evidence=() if last is None else (quoted(facts, last),))
 
 
 def _holds_up(facts: Facts, claim: Claim) -> bool:

@@ -190,7 +190,7 @@ DUMPS = {
     ),
     # On a node.
     "the volume was attached since, and Events about that have expired": Dump(
-        "Scheduled", [*ON_A1, attachment("a1"), MULTI_ATTACH], "no problem with its volumes"
+        "Scheduled", [*ON_A1, attachment("a1"), MULTI_ATTACH], "no problem with its volumes", "Multi-Attach"
     ),
     "another volume was attached since": Dump(
         "AttachConflict",

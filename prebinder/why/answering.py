@@ -43,10 +43,14 @@ async def answer_live(
 
 async def _read_target(reader: LiveReader, target: Target, namespace: str) -> None:
     """Read the named object individually: a user who may get an object need not be allowed to list its kind."""
-    for kind, source in (("PersistentVolumeClaim", Source.CLAIMS), ("Pod", Source.PODS)):
+    wanted: tuple[tuple[str, Source], ...] = ((CLAIM, Source.CLAIMS), (POD, Source.PODS))
+    if target.kind == VOLUME:
+        await reader.read({Source.VOLUMES})
+        wanted = ((VOLUME, Source.VOLUMES),)
+    for kind, source in wanted:
         if target.kind in {kind, ""} and source in reader.skipped:
             try:
-                await reader.get(source, target.name, namespace)
+                await reader.get(source, target.name, "" if kind == VOLUME else namespace)
             except Forbidden as error:
                 if target.kind:
                     raise CommandError(f"{error}; request that permission, or choose another --context") from error
@@ -81,7 +85,9 @@ def items_of(facts: Facts, target: Target, namespace: str) -> list[Item]:
 
 def _absent(facts: Facts, target: Target, namespace: str) -> str:
     if target.kind == VOLUME:
-        return f'there is no PersistentVolume "{target.name}"'
+        unread = facts.skipped.get(Source.VOLUMES)
+        why = f": {Source.VOLUMES} are {unread}" if unread is not None else ""
+        return f'there is no PersistentVolume "{target.name}"{why}'
     kinds = {POD: facts.snapshot.pods, CLAIM: facts.snapshot.claims}
     known = (each for kind, objects in kinds.items() if target.kind in {kind, ""} for each in objects.values())
     others = sorted({each.namespace for each in known if each.name == target.name})
@@ -98,7 +104,9 @@ def _items_of(facts: Facts, target: Target, namespace: str) -> Iterator[Item]:
     if target.kind in {POD, ""} and pod is not None:
         yield explain_pod(facts, pod)
     if target.kind == VOLUME:
-        volume = facts.need(Source.VOLUMES).volumes.get(target.name)
+        # One that may be read by its name only is there although its kind may not be listed.
+        facts.has(Source.VOLUMES)
+        volume = facts.snapshot.volumes.get(target.name)
         if volume is not None:
             yield explain_volume(facts, volume)
     elif target.kind in {CLAIM, ""} and claim is None and pod is None:

@@ -172,6 +172,12 @@ def test_faults_are_one_line(
     assert complaint in capsys.readouterr().err
 
 
+def test_a_volume_of_a_dump_without_volumes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["why", "pv/pv-1", "-f", write_dump(tmp_path, [claim()])]) == 1
+    missing = 'there is no PersistentVolume "pv-1": persistentvolumes are not in the input'
+    assert capsys.readouterr().err == f"pvc-prebinder: {missing}\n"
+
+
 def test_all_namespaces_are_one_line_for_each_cause(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     documents = [*PENDING, claim("idle"), *(claim(f"typo-{number}", storage_class="fsat") for number in range(12))]
     assert main(["why", "-A", "-f", write_dump(tmp_path, documents)]) == 3

@@ -6,7 +6,7 @@ from binder.matching.rejection import Reason
 from kube.client.api import KubeApi
 from kube.client.transport import Request, Response
 from prebinder.commands.why import exit_code, is_over
-from prebinder.errors import ExitCode
+from prebinder.errors import CommandError, ExitCode
 from prebinder.why.answering import answer_live
 from prebinder.why.reading.live import LiveReader
 from prebinder.why.targets import parse_target
@@ -66,6 +66,29 @@ async def test_with_pods_and_claims_the_report_is_complete() -> None:
 async def test_of_a_named_object_nothing_else_may_be_pending() -> None:
     report = await answer_live(without("pods"), (parse_target("pvc/data"),), "web", NOW)
     assert report.complete
+
+
+def without_a_list_of_volumes(status: int) -> LiveReader:
+    """A namespace of which volumes may not be listed; one that is named is answered with this status."""
+
+    def respond(request: Request) -> Response:
+        if request.path == "/api/v1/persistentvolumes/pv-1":
+            return answer(status, volume() if status == 200 else {"kind": "Status"})
+        is_listed = not request.path.endswith("/persistentvolumes")
+        return answer(200, listing(1)) if is_listed else answer(403, {"kind": "Status"})
+
+    return LiveReader(KubeApi(ScriptedTransport(respond)), "web", "scheduler.cloud.example/")
+
+
+async def test_a_volume_is_read_by_its_name_where_its_kind_may_not_be_listed() -> None:
+    (item,) = (await answer_live(without_a_list_of_volumes(200), (parse_target("pv/pv-1"),), "web", NOW)).items
+    assert (item.name, item.code) == ("pv-1", Reason.AVAILABLE)
+
+
+@pytest.mark.parametrize(("status", "words"), [(403, "request that permission"), (404, "there is no PersistentVolume")])
+async def test_a_volume_that_may_not_be_read_is_an_error(status: int, words: str) -> None:
+    with pytest.raises(CommandError, match=words):
+        await answer_live(without_a_list_of_volumes(status), (parse_target("pv/pv-1"),), "web", NOW)
 
 
 @pytest.mark.parametrize(("status", "known"), [(200, True), (403, True), (404, False)])

@@ -16,7 +16,7 @@ from stat import S_ISREG
 from typing import Any, BinaryIO, Final, Protocol
 
 import msgspec
-from msgspec import UNSET, Raw
+from msgspec import UNSET, Raw, Struct
 
 from kube.decoding.decode import DECODERS, MalformedObject
 from kube.objects.api_resource import NAMESPACES, WATCHED
@@ -32,6 +32,19 @@ _EXPECTED: Final = "Expected YAML or JSON objects, as `kubectl get ... -o json` 
 
 _HEAD: Final = re.compile(rb'\s*\{\s*"apiVersion"\s*:\s*"([^"\\]*)"\s*,\s*"kind"\s*:\s*"([^"\\]*)"')
 """How objects begin that the API or kubectl wrote; anything else is decoded to determine its kind."""
+
+
+_GZIP: Final = b"\x1f\x8b"
+"""How files of gzip begin."""
+
+
+class _Status(Struct):
+    """What the API server answers if it has no objects, such as a user without the right to list them."""
+
+    message: str | None = None
+
+
+_STATUS: Final = msgspec.json.Decoder(_Status)
 
 
 @dataclass(slots=True)
@@ -155,11 +168,16 @@ def _contents(path: str, stdin: BinaryIO) -> Iterator[memoryview]:
 
 def _read(contents: memoryview, source: str, sink: Sink) -> int:
     """Add what the file holds, and return how many documents it has."""
+    if bytes(contents[: len(_GZIP)]) == _GZIP:
+        raise CommandError(f"{source} is compressed: pass what `gunzip -c` makes of it. {_EXPECTED}")
     count = 0
     faults = []
     for document in documents(contents):
         if isinstance(document, Unreadable):
             faults.append(f"{source}, line {document.line}: {document.problem}")
+            continue
+        if document.envelope.kind == "Status":
+            faults.append(f"{source}: the API server's answer instead of objects: {_message(document)}")
             continue
         count += 1
         _add_document(document, source, sink)
@@ -167,6 +185,14 @@ def _read(contents: memoryview, source: str, sink: Sink) -> int:
         raise CommandError(f"{faults[0]}. {_EXPECTED}")
     sink.faults += faults
     return count
+
+
+def _message(status: Document) -> str:
+    """Return what a Status says."""
+    try:
+        return _STATUS.decode(status.text).message or "no message"
+    except msgspec.ValidationError:
+        return "no message"
 
 
 def _add_document(document: Document, source: str, sink: Sink) -> None:

@@ -1,5 +1,6 @@
 """Objects from any mix of files, and what is said about the rest."""
 
+import gzip
 import io
 import json
 from collections.abc import Callable, Mapping
@@ -141,3 +142,25 @@ def test_says_which_file_cannot_be_read(tmp_path: Path, make: Callable[[Path], P
     with pytest.raises(CommandError, match=message) as caught:
         read_objects([str(path)], io.BytesIO())
     assert str(path) in str(caught.value)
+
+
+def test_a_compressed_file_says_so() -> None:
+    with pytest.raises(CommandError, match="standard input is compressed: pass what `gunzip -c` makes of it"):
+        read_objects(["-"], io.BytesIO(gzip.compress(json.dumps(POD).encode())))
+
+
+REFUSED = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "pods is forbidden", "code": 403}
+
+
+def test_an_error_of_the_api_server_is_quoted() -> None:
+    with pytest.raises(CommandError, match="standard input: the API server's answer instead of objects: pods is forb"):
+        read(REFUSED)
+
+
+@pytest.mark.parametrize(
+    ("status", "says"), [(REFUSED, "pods is forbidden"), ({"kind": "Status"}, "no message")], ids=["error", "bare"]
+)
+def test_beside_objects_it_is_skipped(status: object, says: str) -> None:
+    objects = read(status, POD)
+    assert keys(objects) == ["default/web"]
+    assert objects.faults == [f"standard input: the API server's answer instead of objects: {says}"]

@@ -1,8 +1,11 @@
 """What a PersistentVolume itself waits for, or is blocked by."""
 
+from collections.abc import Iterator
+
 from binder.assignment.volume_policy import refuse_health
 from binder.health.published_sweeps import published_sweeps, swept_health
 from binder.health.quarantine import in_quarantine
+from binder.matching.matching import controller_refusal
 from binder.matching.rejection import Reason
 from kube.objects.model import Claim, Volume, value_of
 from prebinder.config.duration import age_text
@@ -19,7 +22,7 @@ def volume_terminating(facts: Facts, volume: Volume) -> Finding | None:
     """The volume is being deleted and waits for its finalizers (pv_protection_controller.go)."""
     if not volume.deleting:
         return None
-    owner = _owner(facts, volume) if volume.phase == "Bound" else ""
+    owner = _owner(facts, volume) if volume.phase == "Bound" and not _lost_its_claim(facts, volume) else ""
     waits = f"{owner} no longer uses it" if owner else "its finalizers are removed"
     details = facts.volumes.get(volume.name) or VolumeDetails()
     finalizers = Evidence(volume_object(volume, "metadata.finalizers"), "none", ", ".join(details.finalizers))
@@ -30,6 +33,7 @@ def volume_terminating(facts: Facts, volume: Volume) -> Finding | None:
         (
             Evidence(volume_object(volume, "metadata.deletionTimestamp"), "not set", "set"),
             *((finalizers,) if details.finalizers else ()),
+            *(() if owner else (*_attached(facts, volume), *last_words(facts, VOLUME, volume.name))),
         ),
         (
             Step(
@@ -38,6 +42,18 @@ def volume_terminating(facts: Facts, volume: Volume) -> Finding | None:
             ),
         ),
     )
+
+
+def _attached(facts: Facts, volume: Volume) -> Iterator[Evidence]:
+    """Yield the attachments of a volume, which its attacher's finalizer waits for."""
+    if not facts.has(Source.ATTACHMENTS):
+        return
+    nodes = facts.snapshot.nodes if facts.has(Source.NODES) else None
+    for attachment in facts.snapshot.attachments.values():
+        if attachment.volume_name == volume.name:
+            gone = nodes is not None and attachment.node_name not in nodes
+            where = f"attached to node {attachment.node_name}{', which does not exist' if gone else ''}"
+            yield Evidence(f"volumeattachment/{attachment.name}", "none", where)
 
 
 def volume_quarantined(facts: Facts, volume: Volume) -> Finding | None:
@@ -113,6 +129,8 @@ def volume_released(facts: Facts, volume: Volume) -> Finding | None:
     stale = _as_if_unclaimed(facts, volume)
     if stale is not None:
         return stale
+    if volume.claim is None:
+        return _given_back(facts, volume)
     rival = _got_another(facts, volume)
     is_kept = volume.reclaim_policy != "Delete"
     step = Step(
@@ -135,6 +153,17 @@ def volume_released(facts: Facts, volume: Volume) -> Finding | None:
             *(() if is_kept else last_words(facts, VOLUME, volume.name)),
         ),
         (step,),
+    )
+
+
+def _given_back(facts: Facts, volume: Volume) -> Finding:
+    """Return that an administrator removed the claimRef, and that the PV controller has not processed that."""
+    return Finding(
+        Reason.VOLUME_RELEASED,
+        f"The volume is {volume.phase}, and names no claim any more: the PV controller has not made it Available yet.",
+        (volume_link(volume, volume.phase),),
+        (Evidence(volume_object(volume, "status.phase"), "Available", volume.phase), *without_pv_controller(facts)),
+        (look_for_pv_controller(),),
     )
 
 
@@ -177,27 +206,43 @@ def _got_another(facts: Facts, volume: Volume) -> tuple[str, Link] | None:
 
 def _deleted(facts: Facts, volume: Volume) -> str:
     """Return the claim that the volume names, and that was deleted."""
-    owner = _owner(facts, volume) or "a deleted claim"
+    owner = _owner(facts, volume) or "its claim"
     namesake = None if volume.claim is None else facts.snapshot.claims.get(volume.claim.key)
     return f"an earlier {owner}" if namesake is not None else owner
 
 
 def volume_orphaned(facts: Facts, volume: Volume) -> Finding | None:
-    """Its claim was deleted, and the PV controller has not released it (syncVolume)."""
-    if volume.phase != "Bound" or volume.claim is None or not volume.claim.uid or not _is_known_whole(facts, volume):
+    """Its claim was deleted, or has another volume, and the PV controller has not released it (syncVolume).
+
+    A claimRef with a uid ties it to that claim whatever its phase is.
+    """
+    if volume.phase not in {"Bound", "Available"}:
         return None
-    if _living_claim(facts, volume) is not None:
+    rival = _got_another(facts, volume)
+    if rival is None and not _lost_its_claim(facts, volume):
         return None
+    tied = f"{volume.phase} {'to' if volume.phase == 'Bound' else 'for'} {_deleted(facts, volume)}"
+    state = f"{tied}, which was deleted" if rival is None else f"{volume.phase}, and {rival[0]}"
     return Finding(
         Reason.VOLUME_RELEASED,
-        f"The volume is Bound to {_deleted(facts, volume)}, which was deleted: the PV controller has not released it.",
-        (volume_link(volume, "Bound"), *_deleted_owner(facts, volume)),
+        f"The volume is {state}: the PV controller has not released it.",
+        (volume_link(volume, volume.phase), *(_deleted_owner(facts, volume) if rival is None else (rival[1],))),
         (
-            Evidence(volume_object(volume, "spec.claimRef"), "a claim that exists", "none"),
+            Evidence(
+                volume_object(volume, "spec.claimRef"),
+                "a claim that exists" if rival is None else "a claim that has this volume",
+                "none" if rival is None else rival[0],
+            ),
             *without_pv_controller(facts),
         ),
         (look_for_pv_controller(),),
     )
+
+
+def _lost_its_claim(facts: Facts, volume: Volume) -> bool:
+    """Whether the volume was bound to a claim that does not exist any more, as far as that is known."""
+    was_bound = volume.claim is not None and bool(volume.claim.uid)
+    return was_bound and _living_claim(facts, volume) is None and _is_known_whole(facts, volume)
 
 
 def _is_known_whole(facts: Facts, volume: Volume) -> bool:
@@ -234,12 +279,27 @@ def volume_as_it_should_be(facts: Facts, volume: Volume) -> Finding:
     reservation = facts.annotations.reservation_of(volume)
     if reservation is not None and reservation.in_force(facts.now):
         until = f"{reservation.expires_at:%H:%M:%S}Z"
-        message = f"Available, and reserved by pvc-prebinder for a claim until {until}."
+        taker = f"claim {reservation.claim}" if _may_be_named(facts, reservation.claim) else "a claim"
+        message = f"Available, and reserved by pvc-prebinder for {taker} until {until}."
     else:
-        message = f"Available, for {owner} only." if owner else "Available: no claim is bound to it."
+        why_not = _not_taken(facts, volume)
+        message = f"Available, for {owner} only{why_not}." if owner else "Available: no claim is bound to it."
     return Finding(
         Reason.AVAILABLE, message, (volume_link(volume, volume.phase),), _probed(facts, volume), problem=False
     )
+
+
+def _not_taken(facts: Facts, volume: Volume) -> str:
+    """Return why the claim that an administrator wrote into the volume does not get it, empty if it may."""
+    if volume.claim is None or not _is_known_whole(facts, volume):
+        return ""
+    claim = facts.snapshot.claims.get(volume.claim.key)
+    if claim is None:
+        return ", which does not exist"
+    if claim.volume_name not in {"", volume.name}:
+        return f", which has volume {claim.volume_name}"
+    refusal = controller_refusal(claim, volume, delayed=False)
+    return f", which it does not fit: {refusal}" if refusal is not None else ""
 
 
 def _probed(facts: Facts, volume: Volume) -> tuple[Evidence, ...]:

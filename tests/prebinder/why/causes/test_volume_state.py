@@ -6,10 +6,13 @@ from datetime import timedelta
 import pytest
 
 from binder.matching.rejection import Reason
+from binder.reservation.contract import Annotations, Holder, VolumeReservation
 from prebinder.why.answering import report_on
+from prebinder.why.report.report import Item
 from prebinder.why.targets import parse_target
 from tests.prebinder.why.documents import (
     NAMESPACE,
+    NOW,
     Document,
     assert_problem,
     claim,
@@ -20,6 +23,7 @@ from tests.prebinder.why.documents import (
     volume,
     why,
 )
+from tests.prebinder.why.dumps.dump import attachment
 
 DELETE = {"persistentVolumeReclaimPolicy": "Delete"}
 
@@ -91,3 +95,69 @@ def test_a_bound_volume_of_a_deleted_claim_was_not_released(claims: list[Documen
 def test_a_bound_volume_of_a_claim_that_may_not_be_read_is_bound() -> None:
     item = why("pv/pv-1", volume(claim="data"), node("a1"))
     assert (item.code, item.problem) == (Reason.BOUND, False)
+
+
+def of_all_namespaces(*documents: Document) -> Item:
+    facts = replace(facts_of(*documents), everywhere=True)
+    (item,) = report_on(facts, (parse_target("pv/pv-1"),), NAMESPACE).items
+    return item
+
+
+@pytest.mark.parametrize("claims", [[claim("another")], [claim()]], ids=["gone", "created again"])
+def test_an_available_volume_that_was_bound_to_a_deleted_claim_is_nobodys(claims: list[Document]) -> None:
+    item = of_all_namespaces(volume(claim="data", claim_uid="old", phase="Available"), *claims)
+    assert_problem(item, Reason.VOLUME_RELEASED)
+    assert "claim web/data, which was deleted: the PV controller has not released it." in item.message
+
+
+def test_a_bound_volume_of_a_claim_that_got_another_is_not_its_volume() -> None:
+    item = of_all_namespaces(volume(claim="data"), claim(volume="pv-2"))
+    assert_problem(item, Reason.VOLUME_RELEASED)
+    assert item.message.startswith("The volume is Bound, and claim web/data got volume pv-2 instead:")
+    assert item.causes[-1].says == "Bound"
+
+
+@pytest.mark.parametrize("phase", ["Failed", "Released"])
+def test_a_volume_without_a_claim_is_not_told_to_lose_its_claim(phase: str) -> None:
+    item = why("pv/pv-1", volume(phase=phase), node("a1"))
+    assert "a deleted claim was deleted" not in item.message
+    assert not any("patch" in command for command in item.next)
+
+
+@pytest.mark.parametrize(
+    ("claims", "says"),
+    [
+        ([claim("another")], "for claim web/data only, which does not exist."),
+        ([claim(volume="pv-2")], "for claim web/data only, which has volume pv-2."),
+        ([claim(size="20Gi")], "for claim web/data only, which it does not fit: TooSmall."),
+        ([claim()], "for claim web/data only."),
+    ],
+    ids=["no claim", "has another", "wants more", "fits"],
+)
+def test_an_available_volume_says_why_its_claim_does_not_get_it(claims: list[Document], says: str) -> None:
+    item = of_all_namespaces(volume(claim="data", claim_uid=None, phase="Available"), *claims)
+    assert (item.code, item.problem) == (Reason.AVAILABLE, False)
+    assert item.message.endswith(says)
+
+
+def test_a_reserved_volume_names_the_claim() -> None:
+    reservation = VolumeReservation("web/data", "uid-data", NOW, NOW + timedelta(minutes=5), Holder("controller", 1))
+    marked = {"annotations": Annotations().for_volume(reservation)}
+    item = of_all_namespaces(volume(metadata=marked), claim())
+    assert item.message == "Available, and reserved by pvc-prebinder for claim web/data until 12:05:00Z."
+
+
+def test_a_volume_that_is_being_deleted_names_what_keeps_it() -> None:
+    reported = event("PersistentVolume", "pv-1", "VolumeFailedDelete", "it has snapshots")
+    reported["involvedObject"] = {"kind": "PersistentVolume", "name": "pv-1"}
+    about = {"deletionTimestamp": "2026-01-02T11:00:00Z", "finalizers": ["external-attacher/disk-csi-example"]}
+    deleted = volume(claim="data", phase="Released", metadata=about)
+    item = why("pv/pv-1", deleted, attachment("lost"), node("a1"), reported)
+    assert_problem(item, Reason.VOLUME_TERMINATING)
+    assert item.evidence[-2].found == "attached to node lost, which does not exist"
+    assert "it has snapshots" in item.evidence[-1].found
+
+
+def test_a_volume_that_is_being_deleted_does_not_wait_for_a_claim_that_is_gone() -> None:
+    item = of_all_namespaces(volume(claim="old", metadata={"deletionTimestamp": "2026-01-02T11:00:00Z"}), claim())
+    assert item.message == "The volume is being deleted, and waits until its finalizers are removed."

@@ -21,6 +21,7 @@ from prebinder.why.causes.objects import (
     claim_object,
     phase_of,
     pod_link,
+    pod_object,
     users_of,
     volume_link,
     with_default_class,
@@ -209,7 +210,7 @@ def _of_pod(examination: _Examination, pod: Pod, without: str = "") -> Finding |
         return examination.first(checks, pod) or _settled(pod)
     finding = examination.first(POD_FIRST_CHECKS, pod)
     if finding is not None:
-        return finding
+        return _with_causes_of_claims(examination, finding, pod, without)
     finding = _of_claims_of(examination, pod, without)
     if finding is not None and finding.problem:
         return finding
@@ -219,6 +220,17 @@ def _of_pod(examination: _Examination, pod: Pod, without: str = "") -> Finding |
         return finding or (_not_held_up(examination.facts, pod) if is_known else None)
     finding = finding or examination.first(POD_CHECKS, pod) or _overdue_provisioning(examination, pod, without)
     return finding or examination.first(UNREAD_POD_CHECKS, pod)
+
+
+def _with_causes_of_claims(examination: _Examination, finding: Finding, pod: Pod, without: str) -> Finding:
+    """Return a problem of a pod with that of its claims as evidence: it remains when the first one is mended."""
+    other = _of_claims_of(examination, pod, without) if finding.problem else None
+    if other is None or not other.problem:
+        return finding
+    claims = (f"pvc/{link.name}" for link in other.links if link.kind == CLAIM)
+    also = Evidence(next(claims, pod_object(pod)), "", f"{other.code}, too: {other.message}")
+    of_others = (each for each in other.evidence if ", too: " in each.found)
+    return replace(finding, evidence=(*finding.evidence, also, *of_others))
 
 
 def _overdue_provisioning(examination: _Examination, pod: Pod, without: str) -> Finding | None:

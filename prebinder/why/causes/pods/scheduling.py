@@ -65,7 +65,11 @@ def claim_not_found(facts: Facts, pod: Pod) -> Finding | None:
             Reason.CLAIM_NOT_FOUND,
             message,
             (pod_link(pod), Link("PersistentVolumeClaim", key, "not found")),
-            (Evidence(pod_object(pod, "spec.volumes"), f"claim {volume.name}", "no such claim"),),
+            tuple(
+                Evidence(pod_object(pod, "spec.volumes"), f"claim {each.name}", "no such claim")
+                for each in pod.claims[pod.claims.index(volume) :]
+                if f"{pod.namespace}/{each.name}" not in claims
+            ),
             (step,),
         )
     return None

@@ -70,7 +70,7 @@ def out_of_reach_of_its_node(facts: Facts, pod: Pod) -> Step:
     details = facts.pods.get(pod.key)
     if details is not None and details.owner is not None and details.owner[0] == "DaemonSet":
         return Step(
-            f"kubectl -n {pod.namespace} get daemonset {details.owner[1]} -o yaml",
+            f"kubectl -n {pod.namespace} get daemonset {quote(details.owner[1])} -o yaml",
             "it has a pod on every node it selects: select only nodes with access to the volume, or give each pod a "
             "volume of its own, such as a generic ephemeral one",
         )

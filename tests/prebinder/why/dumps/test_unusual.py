@@ -91,6 +91,25 @@ DUMPS = {
         "Pod old is on node a1, which does not respond",
         "delete pod old",
     ),
+    # Several claims.
+    "of three claims one is missing, and another has a class that does not exist": Dump(
+        "ClaimNotFound",
+        [
+            pod("db-0", "data", "logs", "wal"),
+            claim("wal", "nope"),
+            claim("logs"),
+            volume(),
+            LOCAL,
+            node("a1"),
+            SCHEDULED,
+        ],
+        'StorageClassNotFound, too: StorageClass "nope" does not exist.',
+    ),
+    "two claims are missing": Dump(
+        "ClaimNotFound",
+        [pod("db-0", "data", "logs"), claim("wal"), LOCAL, node("a1"), SCHEDULED],
+        "claim logs",
+    ),
     # Volumes of deleted claims.
     "each claim of a StatefulSet was created again, and its volume kept its data": Dump(
         "PVStillClaimed",

@@ -118,7 +118,7 @@ def test_a_bound_volume_of_a_claim_that_got_another_is_not_its_volume() -> None:
 
 
 @pytest.mark.parametrize("phase", ["Failed", "Released"])
-def test_a_volume_without_a_claim_is_not_told_to_lose_its_claim(phase: str) -> None:
+def test_no_claim_reference_is_removed_where_there_is_none(phase: str) -> None:
     item = why("pv/pv-1", volume(phase=phase), node("a1"))
     assert "a deleted claim was deleted" not in item.message
     assert not any("patch" in command for command in item.next)

@@ -23,6 +23,7 @@ from prebinder.why.causes.pods import (
     attachment,
     devices,
     missing_volumes,
+    mount_events,
     scheduling,
     topology,
     unread_nodes,
@@ -144,6 +145,7 @@ PLACED_POD_CHECKS: Final[tuple[PodCheck, ...]] = (
     attachment.attach_failed,
     attachment.attacher_silent,
     attachment.reported_by_kubelet,
+    mount_events.path_not_prepared,
     assigned_node.node_missing,
     assigned_node.node_not_ready,
 )

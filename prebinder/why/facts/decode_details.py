@@ -88,13 +88,18 @@ def pod_details(raw: bytes | Raw) -> PodDetails:
         resource_claims=tuple(filter(None, names)),
         unused_templates=tuple(filter(None, templates)),
         began=_began(status),
+        waits=tuple(state.waiting.message for state in _states(status) if state.waiting and state.waiting.message),
     )
+
+
+def _states(status: wire.PodStatus) -> list[wire.ContainerState]:
+    containers = (*(status.init_container_statuses or ()), *(status.container_statuses or ()))
+    return [each.state for each in containers if each.state is not None]
 
 
 def _began(status: wire.PodStatus) -> bool:
     """Whether a container has run, or waits for something that comes after the mounts (syncPod in kubelet.go)."""
-    containers = (*(status.init_container_statuses or ()), *(status.container_statuses or ()))
-    states = [each.state for each in containers if each.state is not None]
+    states = _states(status)
     waits = (state.waiting.reason or "" for state in states if state.waiting is not None)
     return any(reason not in _BEFORE_CONTAINERS for reason in waits) or any(
         part is not UNSET and bytes(part) != b"null" for state in states for part in (state.running, state.terminated)

@@ -53,7 +53,7 @@ class PodDetails(Struct, frozen=True, gc=False):
     `deleted` is when its grace period ends, `grace` that period in seconds: 0 once no kubelet has to confirm that the
     pod has ended (deletionGracePeriodSeconds), None if it is not being deleted. `unused_templates` are
     ResourceClaimTemplates from which no claim was created for the pod yet. `began` is whether the kubelet has come to
-    some container of it, and so has mounted its volumes.
+    some container of it, and so has mounted its volumes. `waits` are the messages of containers that wait.
     """
 
     owner: tuple[str, str] | None = None
@@ -64,6 +64,7 @@ class PodDetails(Struct, frozen=True, gc=False):
     resource_claims: tuple[str, ...] = ()
     unused_templates: tuple[str, ...] = ()
     began: bool = False
+    waits: tuple[str, ...] = ()
 
 
 class VolumeDetails(Struct, frozen=True, gc=False):

@@ -75,6 +75,7 @@ class DeviceClaimName(Wire):
 
 class Waiting(Wire):
     reason: Text = None
+    message: Text = None
 
 
 class ContainerState(Wire):

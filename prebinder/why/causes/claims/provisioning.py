@@ -112,6 +112,8 @@ def provisioner_never_seen(facts: Facts, pod: Pod) -> Finding | None:
             continue
         if _is_csi_driver(facts, driver_of(storage_class)):
             continue
+        # Without them it is not known that nothing else keeps the pod from a node.
+        facts.need(Source.NODES, Source.ALL_PODS)
         finding = _without_trace(facts, claim, storage_class)
         if finding is not None:
             return replace(finding, links=(pod_link(pod), *finding.links))

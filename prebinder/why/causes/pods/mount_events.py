@@ -8,7 +8,7 @@ from binder.matching.rejection import Reason
 from kube.objects.model import Claim, Pod, Volume
 from kube.store.snapshot import Snapshot
 from prebinder.why.causes.finding import Finding, Step
-from prebinder.why.causes.objects import claim_link, pod_link, stem_of, volume_link
+from prebinder.why.causes.objects import claim_link, pod_link, pod_object, stem_of, volume_link
 from prebinder.why.causes.reported import quoted
 from prebinder.why.facts.details import EventRecord
 from prebinder.why.facts.facts import Facts, Source
@@ -59,6 +59,21 @@ def without_driver(pod: Pod, words: Evidence) -> Finding | None:
         (pod_link(pod, f"on node {pod.node_name}"), Link("Node", pod.node_name, f"without {driver}")),
         (words,),
         (let_it_run(driver, pod),),
+    )
+
+
+def path_not_prepared(facts: Facts, pod: Pod) -> Finding | None:
+    """A container waits for a path within a volume, by its status: that does not expire, as Events do."""
+    details = facts.pods.get(pod.key)
+    words = next((words for words in details.waits if _SUB_PATH.search(words)), "") if details is not None else ""
+    if not words:
+        return None
+    return Finding(
+        Reason.MOUNT_FAILED,
+        f"A volume of the pod cannot be mounted on node {pod.node_name}.",
+        (pod_link(pod, f"on node {pod.node_name}"),),
+        (Evidence(pod_object(pod, "status.containerStatuses"), "", f'"{words}"'),),
+        (Step(f"kubectl -n {pod.namespace} describe pod {pod.name}"),),
     )
 
 

@@ -142,6 +142,12 @@ class NodeVerdicts:
         return tuple({(each.reason, each.wanted, each.offered): each for each in rejections}.values())
 
     @cached_property
+    def lack_driver(self) -> bool:
+        """Whether a node is excluded because a driver is not registered on it, as far as its CSINode was read."""
+        rejections = (each for verdict in self.every for each in (*verdict.by_volumes, *verdict.by_others))
+        return any(rejection.reason is Reason.DRIVER_NOT_ON_NODE for rejection in rejections)
+
+    @cached_property
     def in_words(self) -> str:
         return usable_text(self.every)
 
@@ -164,6 +170,8 @@ def node_verdicts(facts: Facts, pod: Pod) -> NodeVerdicts:
         selecting = {key for key, _ in pod.node_selector}.union(label_keys(pod.node_affinity))
         every = tuple(_verdicts(facts, pod, claims, only_on))
         known = facts.look.verdicts[kind] = NodeVerdicts(every, only_on, tuple(sorted(selecting)))
+    if known.lack_driver:
+        facts.need(Source.CSI_NODES)
     return known
 
 

@@ -7,7 +7,20 @@ import pytest
 from binder.matching.rejection import Reason
 from prebinder.why.facts.facts import Source
 from tests.prebinder.why.causes import test_claims, test_hidden_causes, test_pods, test_reported
-from tests.prebinder.why.documents import Document, why
+from tests.prebinder.why.documents import (
+    DRIVER,
+    SCHEDULED,
+    Document,
+    claim,
+    csi_node,
+    driver,
+    event,
+    node,
+    pod,
+    storage_class,
+    volume,
+    why,
+)
 
 
 def cases() -> Iterator[object]:
@@ -35,3 +48,40 @@ def test_without_a_source_nothing_is_guessed(target: str, documents: list[Docume
             assert not item.problem, (source, item)
         if item.code is not whole.code:
             assert source in {skipped.resource for skipped in item.skipped}, item
+
+
+HAS_TO_BE_THERE = [
+    pod("db-0", "data"),
+    claim(volume="pv-1"),
+    volume(claim="data"),
+    storage_class(),
+    node("a1"),
+    driver(preventPodSchedulingIfMissing=True),
+    csi_node("a1"),
+    SCHEDULED,
+]
+NOT_ASKED = [
+    pod("db-0", "data", cpu="99"),
+    claim(),
+    storage_class(provisioner="rancher.io/local-path"),
+    node("a1"),
+    csi_node("a1", DRIVER),
+    event("Pod", "another", "Scheduled", "assigned", type="Normal"),
+    SCHEDULED,
+]
+"""Of a provisioner without CSI that no node's choice has asked for a volume."""
+
+
+@pytest.mark.parametrize(
+    ("documents", "code", "source"),
+    [
+        (HAS_TO_BE_THERE, Reason.DRIVER_NOT_ON_NODE, Source.CSI_NODES),
+        (NOT_ASKED, Reason.NO_NODE_FITS, Source.NODES),
+    ],
+    ids=["a driver is not on a node", "nothing else keeps the pod from a node"],
+)
+def test_what_is_missing_is_not_concluded_from_what_was_not_read(
+    documents: list[Document], code: Reason, source: Source
+) -> None:
+    assert why("pod/db-0", *documents).code is code
+    assert why("pod/db-0", *documents, without=[source]).code is Reason.INCONCLUSIVE

@@ -218,6 +218,11 @@ DUMPS = {
         ],
         "failed to prepare subPath",
     ),
+    "a path within the volume cannot be prepared, and the Events have expired": Dump(
+        "MountFailed",
+        [began({"waiting": {"reason": "CreateContainerConfigError", "message": SUB_PATH}}), *ON_A1[1:]],
+        "failed to prepare subPath",
+    ),
     "a path within the volume was prepared since": Dump(
         "Scheduled",
         [

@@ -88,6 +88,10 @@ def _absent(facts: Facts, target: Target, namespace: str) -> str:
         unread = facts.skipped.get(Source.VOLUMES)
         why = f": {Source.VOLUMES} are {unread}" if unread is not None else ""
         return f'there is no PersistentVolume "{target.name}"{why}'
+    if not target.kind and target.name in facts.snapshot.volumes:
+        return (
+            f'there is no Pod or PersistentVolumeClaim "{target.name}" in namespace {namespace}; try pv/{target.name}'
+        )
     kinds = {POD: facts.snapshot.pods, CLAIM: facts.snapshot.claims}
     known = (each for kind, objects in kinds.items() if target.kind in {kind, ""} for each in objects.values())
     others = sorted({each.namespace for each in known if each.name == target.name})

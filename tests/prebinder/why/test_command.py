@@ -172,6 +172,11 @@ def test_faults_are_one_line(
     assert complaint in capsys.readouterr().err
 
 
+def test_a_bare_name_of_a_volume(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["why", "free", "-n", "web", "-f", write_dump(tmp_path, [claim(), volume("free")])]) == 1
+    assert capsys.readouterr().err.endswith("in namespace web; try pv/free\n")
+
+
 def test_a_volume_of_a_dump_without_volumes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["why", "pv/pv-1", "-f", write_dump(tmp_path, [claim()])]) == 1
     missing = 'there is no PersistentVolume "pv-1": persistentvolumes are not in the input'

@@ -170,7 +170,8 @@ def _given_back(facts: Facts, volume: Volume) -> Finding:
 def _living_claim(facts: Facts, volume: Volume) -> Claim | None:
     """Return the claim that the volume names, if it is known to exist; one created later with its name is another."""
     claim = None if volume.claim is None else facts.snapshot.claims.get(volume.claim.key)
-    return claim if claim is not None and volume.claim is not None and claim.uid == volume.claim.uid else None
+    # Some tools leave out uids when they write a dump.
+    return claim if claim is not None and volume.claim is not None and claim.uid in {"", volume.claim.uid} else None
 
 
 def _as_if_unclaimed(facts: Facts, volume: Volume) -> Finding | None:

@@ -184,7 +184,7 @@ def classless_held_by_a_deleted_claim(facts: Facts, claim: Claim) -> Finding | N
 
 
 def _held(facts: Facts, claim: Claim) -> Finding | None:
-    volume = _would_fit(facts, claim, lambda volume: volume.phase == "Released" and volume.reclaim_policy == "Retain")
+    volume = _would_fit(facts, claim, lambda volume: volume.reclaim_policy == "Retain" and _is_left(claim, volume))
     if volume is None or volume.claim is None:
         return None
     if volume.claim.key == claim.key:
@@ -193,11 +193,22 @@ def _held(facts: Facts, claim: Claim) -> Finding | None:
         owner = "a deleted claim" if volume.claim.namespace != claim.namespace else f"claim {volume.claim.key}, deleted"
     return Finding(
         Reason.VOLUME_STILL_CLAIMED,
-        f"Volume {volume.name} would fit the claim, but is Released: it holds the data of {owner}.",
-        (claim_link(claim), volume_link(volume, "Released")),
+        f"Volume {volume.name} would fit the claim, but is {volume.phase}: it holds the data of {owner}.",
+        (claim_link(claim), volume_link(volume, volume.phase)),
         (Evidence(volume_object(volume, "spec.claimRef"), "none", owner),),
         (_release(volume, claim, "its data becomes this claim's; wipe it first if it must stay private"),),
     )
+
+
+def _is_left(claim: Claim, volume: Volume) -> bool:
+    """Whether the volume's claim was deleted: its phase says so, or its claimRef has the uid of an earlier claim.
+
+    The PV controller may not have released it.
+    """
+    if volume.phase == "Released":
+        return True
+    owner = volume.claim
+    return owner is not None and owner.key == claim.key and bool(claim.uid) and owner.uid not in {None, "", claim.uid}
 
 
 def quarantined(facts: Facts, claim: Claim) -> Finding | None:

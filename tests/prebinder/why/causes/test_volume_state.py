@@ -161,3 +161,7 @@ def test_a_volume_that_is_being_deleted_names_what_keeps_it() -> None:
 def test_a_volume_that_is_being_deleted_does_not_wait_for_a_claim_that_is_gone() -> None:
     item = of_all_namespaces(volume(claim="old", metadata={"deletionTimestamp": "2026-01-02T11:00:00Z"}), claim())
     assert item.message == "The volume is being deleted, and waits until its finalizers are removed."
+
+
+def test_a_claim_of_which_a_dump_leaves_out_the_uid_is_not_another() -> None:
+    assert of_all_namespaces(volume(claim="data"), claim(volume="pv-1", metadata={"uid": ""})).code is Reason.BOUND

@@ -117,6 +117,18 @@ DUMPS = {
         'kubectl patch pv kept-wal --type=json -p \'[{"op":"remove","path":"/spec/claimRef/uid"}]\'',
         "kept-data",
     ),
+    "a claim was created again, and its volume was not released": Dump(
+        "PVStillClaimed",
+        [
+            pod("db-0", "data"),
+            claim(),
+            volume(claim="data", claim_uid="of an earlier claim"),
+            LOCAL,
+            node("a1"),
+            SCHEDULED,
+        ],
+        "is Bound: it holds the data of an earlier claim of the same name",
+    ),
     "only volumes of other claims are left": Dump(
         "PVStillClaimed",
         [pod("db-0", "new"), claim("new"), claim("data"), *KEPT, LOCAL, node("a1"), SCHEDULED],

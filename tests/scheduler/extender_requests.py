@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
+from random import Random
 from typing import Any
 
 from binder.reservation.contract import Annotations
@@ -66,6 +67,16 @@ def put(store: Store, record: Record) -> None:
             store.attachments.upsert(record)
         case _:
             raise TypeError(type(record))
+
+
+def put_or_delete(random: Random, store: Store, present: dict[str, Volume], changed: Volume) -> None:
+    """Apply the change of a volume to the store and to what is `present`; one time in five the volume is deleted."""
+    if random.random() < 0.2:
+        store.volumes.delete(changed.name)
+        present.pop(changed.name, None)
+    else:
+        put(store, changed)
+        present[changed.name] = changed
 
 
 def pod(

@@ -25,6 +25,7 @@ from tests.scheduler.extender_requests import (
     filtered,
     kept,
     put,
+    put_or_delete,
     reserved_volume,
     unhealthy_volume,
 )
@@ -67,13 +68,7 @@ def test_memory_agrees_with_a_fresh_look(seed: int) -> None:
     for record in others:
         put(store, record)
     for version in range(2, 60):
-        changed = drawn(random, version, seconds)
-        if random.random() < 0.2:
-            store.volumes.delete(changed.name)
-            present.pop(changed.name, None)
-        else:
-            put(store, changed)
-            present[changed.name] = changed
+        put_or_delete(random, store, present, drawn(random, version, seconds))
         seconds += random.choice([0, 0, 10, 40, -25])
         wanted, fresh = random.choice(PODS), extender([*others, *present.values()])
         assert filtered(answers, NAMES, seconds=seconds, claims=wanted) == filtered(

@@ -10,7 +10,7 @@ from kube.objects.model import Record, Volume
 from kube.store.store import Store
 from scheduler.extender.extender import MOST_LOOKS, MOST_LOOKS_IN_ALL, Extender
 from tests.builders import HOSTNAME, ZONE, claim, node, node_selector, storage_class, volume
-from tests.scheduler.extender_requests import PREFIX, extender, put, scores, unhealthy_volume
+from tests.scheduler.extender_requests import PREFIX, extender, put, put_or_delete, scores, unhealthy_volume
 
 NODES = [node(f"n{number}", zone=zone) for number, zone in enumerate("abcab", 1)]
 NAMES = [each.name for each in NODES]
@@ -43,13 +43,7 @@ def test_memory_agrees_with_a_fresh_look(seed: int) -> None:
     for record in others:
         put(store, record)
     for version in range(2, 40):
-        changed = drawn(random, version)
-        if random.random() < 0.2:
-            store.volumes.delete(changed.name)
-            present.pop(changed.name, None)
-        else:
-            put(store, changed)
-            present[changed.name] = changed
+        put_or_delete(random, store, present, drawn(random, version))
         claims = random.choice([["data"], ["log"], ["data", "log"]])
         fresh = extender([*others, *present.values()])
         assert scores(answers, NAMES, claims=claims) == scores(fresh, NAMES, claims=claims)

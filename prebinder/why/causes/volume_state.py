@@ -220,22 +220,23 @@ def volume_orphaned(facts: Facts, volume: Volume) -> Finding | None:
     if volume.phase not in {"Bound", "Available"}:
         return None
     rival = _got_another(facts, volume)
-    if rival is None and not _lost_its_claim(facts, volume):
+    links: tuple[Link, ...]
+    if rival is not None:
+        offered, link = rival
+        links = (link,)
+        state, wanted = f"{volume.phase}, and {offered}", "a claim that has this volume"
+    elif _lost_its_claim(facts, volume):
+        tied = "Bound to" if volume.phase == "Bound" else f"{volume.phase} for"
+        links = _deleted_owner(facts, volume)
+        state, wanted = f"{tied} {_deleted(facts, volume)}, which was deleted", "a claim that exists"
+        offered = "none"
+    else:
         return None
-    tied = f"{volume.phase} {'to' if volume.phase == 'Bound' else 'for'} {_deleted(facts, volume)}"
-    state = f"{tied}, which was deleted" if rival is None else f"{volume.phase}, and {rival[0]}"
     return Finding(
         Reason.VOLUME_RELEASED,
         f"The volume is {state}: the PV controller has not released it.",
-        (volume_link(volume, volume.phase), *(_deleted_owner(facts, volume) if rival is None else (rival[1],))),
-        (
-            Evidence(
-                volume_object(volume, "spec.claimRef"),
-                "a claim that exists" if rival is None else "a claim that has this volume",
-                "none" if rival is None else rival[0],
-            ),
-            *without_pv_controller(facts),
-        ),
+        (volume_link(volume, volume.phase), *links),
+        (Evidence(volume_object(volume, "spec.claimRef"), wanted, offered), *without_pv_controller(facts)),
         (look_for_pv_controller(),),
     )
 

@@ -1,6 +1,6 @@
 """From the API's JSON to the fields that only `why` reads."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -79,6 +79,7 @@ def pod_details(raw: bytes | Raw) -> PodDetails:
     names = (claim.resource_claim_name or made.get(claim.name) for claim in claims)
     # A status without a name stands for a claim that is not needed.
     templates = (claim.resource_claim_template_name for claim in claims if claim.name not in made)
+    states = _states(status)
     return PodDetails(
         owner=owner,
         conditions=_conditions(status.conditions),
@@ -87,8 +88,8 @@ def pod_details(raw: bytes | Raw) -> PodDetails:
         finalizers=tuple(metadata.finalizers or ()),
         resource_claims=tuple(filter(None, names)),
         unused_templates=tuple(filter(None, templates)),
-        began=_began(status),
-        waits=tuple(state.waiting.message for state in _states(status) if state.waiting and state.waiting.message),
+        began=_began(states),
+        waits=tuple(state.waiting.message for state in states if state.waiting and state.waiting.message),
     )
 
 
@@ -97,9 +98,8 @@ def _states(status: wire.PodStatus) -> list[wire.ContainerState]:
     return [each.state for each in containers if each.state is not None]
 
 
-def _began(status: wire.PodStatus) -> bool:
+def _began(states: Sequence[wire.ContainerState]) -> bool:
     """Whether a container has run, or waits for something that comes after the mounts (syncPod in kubelet.go)."""
-    states = _states(status)
     waits = (state.waiting.reason or "" for state in states if state.waiting is not None)
     return any(reason not in _BEFORE_CONTAINERS for reason in waits) or any(
         part is not UNSET and bytes(part) != b"null" for state in states for part in (state.running, state.terminated)

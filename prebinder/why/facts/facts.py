@@ -104,6 +104,16 @@ class Look:
         return static_classes(self._snapshot.volumes.values())
 
     @cached_property
+    def last_provisioned(self) -> Mapping[str, datetime]:
+        """Return when each provisioner made its last volume, by its name."""
+        last: dict[str, datetime] = {}
+        for volume in self._snapshot.volumes.values():
+            provisioner = value_of(volume.annotations, PROVISIONED_BY)
+            if provisioner is not None and volume.created is not None:
+                last[provisioner] = max(last.get(provisioner, volume.created), volume.created)
+        return last
+
+    @cached_property
     def unmet(self) -> UnmetClaims:
         """Return the cache of which rule each volume failed for a claim."""
         return UnmetClaims(self.view, self._now)

@@ -9,7 +9,6 @@ from binder.matching.evidence import affinity_text, quantity_text
 from binder.matching.matching import class_of
 from binder.matching.rejection import Reason
 from kube.objects.model import (
-    PROVISIONED_BY,
     SELECTED_NODE,
     WAIT_FOR_FIRST_CONSUMER,
     Claim,
@@ -322,9 +321,8 @@ def provisioner_stopped(facts: Facts, claim: Claim) -> Finding | None:
     if renewed is None or not has_lapsed(facts, renewed):
         return None
     # A provisioner without leader election may be running although the Lease of an earlier one exists.
-    signs = [event.last for event in _of_provisioner(facts, claim, driver)]
-    made = facts.need(Source.VOLUMES).volumes.values()
-    signs += [volume.created for volume in made if value_of(volume.annotations, PROVISIONED_BY) == driver]
+    facts.need(Source.VOLUMES)
+    signs = [facts.look.last_provisioned.get(driver), *(event.last for event in _of_provisioner(facts, claim, driver))]
     if any(sign is not None and sign - renewed > ALIVE for sign in signs):
         return None
     return _no_answer(claim, storage_class, lapse_text(facts, renewed))

@@ -1,18 +1,16 @@
 """The controller, run as it ships in a process of its own, with a clock beside it that measures pauses of the event
 loop.
 
-`python -m bench.hostile.controller KUBECONFIG`: prints "leading" on a line, works until its standard input ends, and
+`python -m bench.hostile.controller URL`: prints "leading" on a line, works until its standard input ends, and
 prints the longest pause of its event loop since it became leader, and the longest in its own processor time.
 """
 
 import asyncio
 import sys
 
-from bench.in_memory.reader import Pauses
-from kube.client.connect import connect
+from bench.in_memory.reader import Pauses, connected
 from prebinder.config.settings import (
     BindingSettings,
-    ClusterSettings,
     LoggingSettings,
     LogLevel,
     ServingSettings,
@@ -27,17 +25,16 @@ SETTLING: float = 2.0
 """Seconds as leader before anything is measured: reading and indexing the existing objects belongs to part b."""
 
 
-async def run(kubeconfig: str) -> Pauses:
+async def run(url: str) -> Pauses:
     """Lead, and return the pauses."""
     settings = Settings(
-        cluster=ClusterSettings(kubeconfig=kubeconfig),
         binding=BindingSettings(),
         serving=ServingSettings("0", "0"),
         logging=LoggingSettings(level=LogLevel.ERROR),
     )
     configure(settings.logging)
     pauses = Pauses()
-    async with await connect(kubeconfig) as transport:
+    async with connected(url) as transport:
         controller, stop = Controller(settings, transport), asyncio.Event()
         running = asyncio.create_task(controller.run(stop))
         await asyncio.to_thread(sys.stdin.readline)

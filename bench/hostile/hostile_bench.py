@@ -6,16 +6,13 @@ The controller is a process of its own with its shipped settings, against an API
 
 import asyncio
 import sys
-import tempfile
 from asyncio.subprocess import PIPE, Process
-from pathlib import Path
 from time import monotonic
 from typing import Final
 
 from bench.hostile import scheduling as hostile_scheduling
 from bench.hostile.cluster import HostileCluster
 from bench.hostile.inputs import HostileInput, inputs
-from bench.in_memory.cache_bench import kubeconfig_of
 from bench.progress import say
 from bench.rows import Row
 from kube.leaderelection.lease import LeaseTiming
@@ -70,18 +67,15 @@ def _about(hostile: HostileInput, rounds: list[Outcome]) -> list[Row]:
 async def measure(hostile: HostileInput, seconds: float) -> Outcome:
     """Let the controller lead a quiet cluster, let the hostile objects appear, and watch for so many seconds."""
     cluster = HostileCluster(hostile.standing, hostile.arriving)
-    with tempfile.TemporaryDirectory() as directory:
-        kubeconfig = Path(directory) / "kubeconfig"
-        async with cluster.serving() as url:
-            kubeconfig.write_text(kubeconfig_of(url), encoding="utf-8")
-            command = [sys.executable, "-m", "bench.hostile.controller", str(kubeconfig)]
-            process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE)
-            try:
-                return await _watched(process, cluster, hostile, seconds)
-            finally:
-                if process.returncode is None:
-                    process.kill()
-                await process.wait()
+    async with cluster.serving() as url:
+        command = [sys.executable, "-m", "bench.hostile.controller", url]
+        process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE)
+        try:
+            return await _watched(process, cluster, hostile, seconds)
+        finally:
+            if process.returncode is None:
+                process.kill()
+            await process.wait()
 
 
 async def _watched(process: Process, cluster: HostileCluster, hostile: HostileInput, seconds: float) -> Outcome:

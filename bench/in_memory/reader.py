@@ -1,6 +1,6 @@
 """Our controller as it is, reading a cluster and doing nothing, measured from inside: a process of its own.
 
-`python -m bench.in_memory.reader KUBECONFIG` prints one line of JSON when all kinds are in memory and the heap is
+`python -m bench.in_memory.reader URL` prints one line of JSON when all kinds are in memory and the heap is
 settled.
 """
 
@@ -15,10 +15,11 @@ from typing import Any, Final
 
 import msgspec
 
-from kube.client.connect import connect
+from kube.client.connect import KubernetesTransport
+from kube.client.credentials import ApiServer, CallerToken, Credentials
+from kube.clock import SystemClock
 from prebinder.config.settings import (
     BindingSettings,
-    ClusterSettings,
     LoggingSettings,
     LogLevel,
     ServingSettings,
@@ -82,12 +83,16 @@ def memory(field: str) -> float:
     return int(line.split()[1]) * 1024 / 1e6
 
 
-async def read(kubeconfig: str) -> Report:
+def connected(url: str) -> KubernetesTransport:
+    """Return a transport with a token and an address, as a pod has them: what reads a kubeconfig is not loaded."""
+    return KubernetesTransport(Credentials(ApiServer(url), CallerToken("bench"), "the benchmark", SystemClock()))
+
+
+async def read(url: str) -> Report:
     """Run the controller until it has led for a while, and report."""
     pauses, imported = Pauses(), memory("VmRSS")
     gc.callbacks.append(pauses.collecting)
     settings = Settings(
-        cluster=ClusterSettings(kubeconfig=kubeconfig),
         binding=BindingSettings(dry_run=True),
         serving=ServingSettings("0", "0"),
         logging=LoggingSettings(level=LogLevel.WARNING),
@@ -97,7 +102,7 @@ async def read(kubeconfig: str) -> Report:
     logger = logging.getLogger("prebinder.controller.process")
     logger.setLevel(logging.INFO)
     logger.addFilter(partial(_notice, synced))
-    async with await connect(kubeconfig) as transport:
+    async with connected(url) as transport:
         controller, stop = Controller(settings, transport), asyncio.Event()
         watching = asyncio.create_task(pauses.watch())
         started = monotonic()

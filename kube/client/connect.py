@@ -1,4 +1,4 @@
-"""The real transport: HTTP to an API server with aiohttp, with the official client's credentials."""
+"""The real transport: HTTP to an API server with aiohttp."""
 
 import asyncio
 import os
@@ -12,7 +12,7 @@ from typing import Any, Final, Self
 import aiohttp
 from yarl import URL
 
-from kube.client.kubeconfig import Credentials, load_credentials, proxy_for
+from kube.client.credentials import Credentials, load_credentials, proxy_for
 from kube.client.transport import Request, Response, StreamResponse
 from kube.clock import Clock, SystemClock
 from kube.errors import KubeconfigError, Unavailable
@@ -63,15 +63,15 @@ class KubernetesTransport:
     """
 
     def __init__(self, credentials: Credentials, connect_seconds: float = CONNECT_SECONDS) -> None:
-        self.server = credentials.server
+        self.server = credentials.server.address
         self.namespace = credentials.namespace
-        self._url = URL(credentials.server)
+        self._url = URL(self.server)
         self._credentials = credentials
         self._connect_seconds = connect_seconds
         self._turns = asyncio.Semaphore(REQUESTS_AT_ONCE)
         self._options: dict[str, Any] = {"allow_redirects": False, **_proxy(credentials)}
-        if credentials.configuration.tls_server_name:
-            self._options["server_hostname"] = credentials.configuration.tls_server_name
+        if credentials.server.server_name:
+            self._options["server_hostname"] = credentials.server.server_name
         # trust_env makes aiohttp look for proxies and .netrc in a thread for every request: 2.4 times the CPU.
         self._session = aiohttp.ClientSession(
             # Unlimited: with a limit the Lease and the watches would wait for a connection, and the `connect` timeout
@@ -205,11 +205,11 @@ def _proxy(credentials: Credentials) -> dict[str, Any]:
 
 
 def _tls(credentials: Credentials) -> ssl.SSLContext:
-    configuration = credentials.configuration
+    server = credentials.server
     try:
-        context = ssl.create_default_context(cafile=configuration.ssl_ca_cert)
-        if configuration.cert_file:
-            context.load_cert_chain(configuration.cert_file, configuration.key_file)
+        context = ssl.create_default_context(cafile=server.certificate_authority or None)
+        if server.certificate:
+            context.load_cert_chain(server.certificate, server.key or None)
     except (OSError, ssl.SSLError) as error:
         raise KubeconfigError(f"cannot use the certificates of {credentials.source}: {error}") from error
     # Python 3.13 requires extensions that many cluster CAs lack and kubectl does not require. Chain, dates and host

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from kube.client.api import KubeApi
-from kube.client.callers import find_api_server
+from kube.client.connect import KubernetesTransport
+from kube.client.credentials import CallerToken, Credentials, find_api_server
 from kube.clock import SystemClock
 from kube.errors import KubeconfigError
 from prebinder.command_line.cluster_access import ClusterAccess, cluster_connection
@@ -70,7 +71,8 @@ async def _show_to_callers(access: ClusterAccess, page: Page, serving: Serving) 
 
     @asynccontextmanager
     async def connect(token: str) -> AsyncIterator[KubeApi]:
-        async with server.as_caller(token, clock) as transport:
+        credentials = Credentials(server, CallerToken(token), "the caller's token", clock)
+        async with KubernetesTransport(credentials) as transport:
             yield KubeApi(transport)
 
     own_namespace = page.namespace or "default"

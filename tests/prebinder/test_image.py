@@ -23,6 +23,7 @@ sys.modules["kubernetes"] = package
 import prebinder
 for module in pkgutil.walk_packages(prebinder.__path__, "prebinder."):
     importlib.import_module(module.name)
+import kube.client.kubeconfig
 print(*(name for name in sys.modules if name.startswith("kubernetes.")), sep="\\n")
 """
 

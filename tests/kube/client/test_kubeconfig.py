@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from kube.client.connect import KubernetesTransport, connect
-from kube.client.kubeconfig import load_credentials, proxy_for
+from kube.client.credentials import load_credentials, proxy_for
 from kube.client.transport import Request
 from kube.errors import KubeconfigError, Unavailable
 from tests.fake_clock import FakeClock
@@ -86,57 +86,6 @@ async def test_a_user_that_the_context_names_and_no_file_has_is_named(tmp_path: 
     )
     with pytest.raises(KubeconfigError, match='names user "nobody", which is not among its users; compare with'):
         await connect(str(path))
-
-
-async def test_the_places_are_searched_in_order(tmp_path: Path) -> None:
-    (tmp_path / ".kube").mkdir()
-    home = {"HOME": str(tmp_path)}
-    with pytest.raises(KubeconfigError, match="no cluster configured"):
-        await load_credentials(None, None, FakeClock(), environ=home)
-    kubeconfig(tmp_path, "http://127.0.0.1:1")
-    (tmp_path / "kubeconfig").rename(tmp_path / ".kube" / "config")
-    assert (await load_credentials(None, None, FakeClock(), environ=home)).server == "http://127.0.0.1:1"
-    environ = {**home, "KUBECONFIG": kubeconfig(tmp_path, "http://127.0.0.1:2")}
-    assert (await load_credentials(None, None, FakeClock(), environ=environ)).server == "http://127.0.0.1:2"
-    (other := tmp_path / "other").mkdir()
-    given = kubeconfig(other, "http://127.0.0.1:3")
-    assert (await load_credentials(given, None, FakeClock(), environ=environ)).server == "http://127.0.0.1:3"
-
-
-@pytest.mark.parametrize(
-    ("kubeconfig_path", "environ", "expected"),
-    [
-        pytest.param("/nowhere/config", {}, "from --kubeconfig", id="argument"),
-        pytest.param(None, {"KUBECONFIG": "/nowhere/config"}, r"from \$KUBECONFIG", id="environment"),
-        pytest.param(None, {"HOME": "/nowhere", "KUBERNETES_SERVICE_HOST": "h"}, "service account", id="broken pod"),
-    ],
-)
-async def test_a_missing_configuration_says_where_it_was_looked_for(
-    kubeconfig_path: str | None, environ: dict[str, str], expected: str
-) -> None:
-    with pytest.raises(KubeconfigError, match=expected):
-        await load_credentials(kubeconfig_path, None, FakeClock(), environ=environ)
-
-
-async def test_a_pods_rotated_token_is_read_again_and_a_lost_one_is_an_error(tmp_path: Path) -> None:
-    clock, environ = (
-        FakeClock(),
-        {"HOME": "/nowhere", "KUBERNETES_SERVICE_HOST": "::1", "KUBERNETES_SERVICE_PORT": "6443"},
-    )
-    token = tmp_path / "token"
-    token.write_text("one\n")
-    (tmp_path / "ca.crt").write_text("ca")
-    credentials = await load_credentials(None, None, clock, environ=environ, service_account=tmp_path)
-    assert credentials.server == "https://[::1]:6443"
-    assert await credentials.authorization() == "bearer one"
-    token.write_text("two\n")
-    assert await credentials.authorization() == "bearer one"
-    clock.jump(61)
-    assert await credentials.authorization() == "bearer two"
-    token.unlink()
-    clock.jump(61)
-    with pytest.raises(KubeconfigError, match="the pod's service account"):
-        await credentials.authorization()
 
 
 async def test_the_kubeconfigs_proxy_is_used(tmp_path: Path) -> None:

@@ -9,7 +9,8 @@ import pytest
 import yaml
 
 from kube.client.api import KubeApi
-from kube.client.callers import find_api_server
+from kube.client.connect import KubernetesTransport
+from kube.client.credentials import CallerToken, Credentials, find_api_server
 from kube.clock import SystemClock
 from prebinder.view.feeds.caller_feed import CallerFeed
 from prebinder.view.feeds.cluster_feed import Scope
@@ -32,7 +33,8 @@ async def page(world: World) -> AsyncIterator[Browser]:
 
     @asynccontextmanager
     async def connect(token: str) -> AsyncIterator[KubeApi]:
-        async with server.as_caller(token, clock) as transport:
+        credentials = Credentials(server, CallerToken(token), "the caller's token", clock)
+        async with KubernetesTransport(credentials) as transport:
             yield KubeApi(transport)
 
     async with served(CallerFeed(connect, Scope("test", prefix=world.prefix), clock)) as browser:

@@ -2,15 +2,12 @@
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from pathlib import Path
 
 import pytest
 
 from kube.client.api import KubeApi
-from kube.client.callers import ApiServer, find_api_server
 from kube.client.transport import Request, Response, StreamResponse
 from kube.clock import SystemClock
-from kube.errors import KubeconfigError
 from prebinder.view.feeds.caller_feed import MOST_PAGES, CallerFeed
 from prebinder.view.feeds.cluster_feed import Scope
 from tests.prebinder.view.clusters import small
@@ -110,12 +107,3 @@ async def test_a_page_ends_so_that_its_token_is_judged_again(cluster: WatchedClu
     async with page(cluster, longest=0.2) as browser, browser.stream(Authorization="Bearer admin") as events:
         names = [name async for name, _ in events]
     assert names[0] == "view"
-
-
-async def test_in_a_pod_no_token_of_its_own_is_needed(tmp_path: Path) -> None:
-    environ = {"KUBERNETES_SERVICE_HOST": "fd00::1", "KUBERNETES_SERVICE_PORT": "6443"}
-    with pytest.raises(KubeconfigError, match="kube-root-ca"):
-        await find_api_server(None, None, SystemClock(), environ=environ, service_account=tmp_path)
-    (tmp_path / "ca.crt").write_text("")
-    server = await find_api_server(None, None, SystemClock(), environ=environ, service_account=tmp_path)
-    assert server == ApiServer("https://[fd00::1]:6443", str(tmp_path / "ca.crt"))

@@ -1,0 +1,254 @@
+"""Which API server to use and with which identity: that of a kubeconfig, of the pod's service account, or a caller's.
+
+Raises KubeconfigError, with one sentence for the user, for whatever cannot be used.
+"""
+
+import asyncio
+import logging
+import os
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Final, Protocol
+from urllib.parse import urlsplit
+
+from kube.clock import Clock
+from kube.errors import KubeconfigError
+from kube.redaction import redacted
+
+logger = logging.getLogger(__name__)
+
+REFRESH_SECONDS: Final = 60.0
+"""How long credentials are used before the token file is read, or the exec plugin run, again."""
+
+SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+"""Where the kubelet writes, and rotates, a pod's token."""
+
+LOOPBACK: Final = {"localhost", "127.0.0.1", "::1"}
+
+
+@dataclass(frozen=True, slots=True)
+class ApiServer:
+    """Where an API server is and how the two sides prove who they are. Empty texts are what is not configured.
+
+    Certificates and the key are paths of files.
+    """
+
+    address: str
+    certificate_authority: str = ""
+    server_name: str = ""
+    proxy: str = ""
+    certificate: str = ""
+    key: str = ""
+
+
+class UserIdentity(Protocol):
+    """Who sends the requests. `header` is that of Authorization, None for a client certificate alone."""
+
+    @property
+    def header(self) -> str | None: ...
+
+    async def renew(self) -> None:
+        """Read or obtain the header again. Raises OSError, ValueError or KubeconfigError."""
+
+    def is_valid(self, now: datetime) -> bool:
+        """Whether requests may use the present header while a new one is being obtained."""
+
+
+class CallerToken:
+    """A token that its caller keeps up to date."""
+
+    def __init__(self, token: str) -> None:
+        self.header = f"Bearer {token}"
+
+    async def renew(self) -> None: ...
+
+    def is_valid(self, now: datetime) -> bool:  # noqa: ARG002
+        return True
+
+
+class ServiceAccountToken:
+    """The token that the kubelet writes into a pod, and rotates."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self.header = self._read()
+
+    async def renew(self) -> None:
+        self.header = self._read()
+
+    def is_valid(self, now: datetime) -> bool:  # noqa: ARG002
+        """False: reading a file is fast, and it does not state its expiry."""
+        return False
+
+    def _read(self) -> str:
+        token = self._file.read_text(encoding="utf-8").strip()
+        if not token:
+            raise ValueError(f"{self._file} is empty")
+        return f"Bearer {token}"
+
+
+class Credentials:
+    """An API server and an identity that is kept up to date.
+
+    `source` names their origin, for messages. `namespace` is that of the context.
+    """
+
+    def __init__(
+        self, server: ApiServer, identity: UserIdentity, source: str, clock: Clock, namespace: str = "default"
+    ) -> None:
+        self.server = server
+        self.source = source
+        self.namespace = namespace
+        self._identity = identity
+        self._clock = clock
+        self._refreshed_at = clock.monotonic()
+        self._refreshing: asyncio.Task[None] | None = None
+
+    async def authorization(self) -> str | None:
+        """Return the Authorization header, or None for a client certificate alone.
+
+        If the last refresh is a minute old, the token is read or obtained again: before returning, or in the background
+        while the present one is still valid. Raises KubeconfigError if that fails and no valid one is left.
+        """
+        if self._clock.monotonic() - self._refreshed_at >= REFRESH_SECONDS:
+            refreshing = self._refresh()
+            if not self._identity.is_valid(self._clock.now()):
+                try:
+                    await asyncio.shield(refreshing)
+                except (KubeconfigError, OSError, ValueError) as error:
+                    raise KubeconfigError(f"cannot refresh the credentials of {self.source}: {error}") from error
+        return self._identity.header
+
+    async def close(self) -> None:
+        """Cancel a refresh that is in progress."""
+        if self._refreshing is not None:
+            self._refreshing.cancel()
+            await asyncio.wait({self._refreshing})
+
+    def _refresh(self) -> "asyncio.Task[None]":
+        """Return the refresh in progress, or start one."""
+        if self._refreshing is None or self._refreshing.done():
+            self._refreshing = asyncio.create_task(self._renewed())
+            self._refreshing.add_done_callback(self._log_failure)
+        return self._refreshing
+
+    async def _renewed(self) -> None:
+        await self._identity.renew()
+        self._refreshed_at = self._clock.monotonic()
+
+    def _log_failure(self, refreshing: "asyncio.Task[None]") -> None:
+        """Log why a refresh in the background failed; the next request retries it."""
+        error = None if refreshing.cancelled() else refreshing.exception()
+        if error is not None:
+            message = redacted(str(error)) or type(error).__name__
+            logger.warning("Credential refresh failed", extra={"source": self.source, "error": message})
+
+
+async def load_credentials(
+    kubeconfig: str | None,
+    context: str | None,
+    clock: Clock,
+    *,
+    environ: Mapping[str, str] = os.environ,
+    service_account: Path = SERVICE_ACCOUNT,
+) -> Credentials:
+    """Find and read the configuration: `kubeconfig`, else $KUBECONFIG, else ~/.kube/config, else the pod's."""
+    paths = _paths(kubeconfig, environ)
+    if paths is not None:
+        # The official client costs 20 MB and 0.2 s of processor time, which a pod can do without.
+        from kube.client.kubeconfig import credentials_of  # noqa: PLC0415
+
+        return await credentials_of(paths, context, clock)
+    if "KUBERNETES_SERVICE_HOST" in environ:
+        return _of_pod(clock, environ, service_account)
+    raise KubeconfigError(
+        "no cluster configured: $KUBECONFIG is not set, ~/.kube/config does not exist, and this is not a pod; "
+        "pass --kubeconfig FILE"
+    )
+
+
+async def find_api_server(
+    kubeconfig: str | None,
+    context: str | None,
+    clock: Clock,
+    *,
+    environ: Mapping[str, str] = os.environ,
+    service_account: Path = SERVICE_ACCOUNT,
+) -> ApiServer:
+    """Return the API server of the configuration that `load_credentials` finds, without an identity of our own.
+
+    In a pod only `ca.crt` has to be mounted: a service account's token is neither needed nor read.
+    """
+    if kubeconfig is None and not environ.get("KUBECONFIG") and "KUBERNETES_SERVICE_HOST" in environ:
+        return _api_server_of_pod(environ, service_account)
+    return replace((await load_credentials(kubeconfig, context, clock)).server, certificate="", key="")
+
+
+def _paths(kubeconfig: str | None, environ: Mapping[str, str]) -> str | None:
+    chosen = kubeconfig or environ.get("KUBECONFIG")
+    if chosen:
+        if not any(Path(path).expanduser().is_file() for path in chosen.split(os.pathsep) if path):
+            named = "--kubeconfig" if kubeconfig else "$KUBECONFIG"
+            raise KubeconfigError(f"kubeconfig {chosen} (from {named}) does not exist")
+        return chosen
+    default = Path(environ.get("HOME", "~")).expanduser() / ".kube" / "config"
+    return str(default) if default.is_file() else None
+
+
+def _api_server_of_pod(environ: Mapping[str, str], service_account: Path) -> ApiServer:
+    """Return what the kubelet tells each container: the environment of the service `kubernetes`, and its authority."""
+    host, port = environ["KUBERNETES_SERVICE_HOST"], environ.get("KUBERNETES_SERVICE_PORT", "443")
+    authority = service_account / "ca.crt"
+    if not authority.is_file():
+        raise KubeconfigError(f"{authority} does not exist: mount the ConfigMap kube-root-ca.crt there")
+    return ApiServer(f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}", str(authority))
+
+
+def _of_pod(clock: Clock, environ: Mapping[str, str], service_account: Path) -> Credentials:
+    source = "the pod's service account"
+    try:
+        identity = ServiceAccountToken(service_account / "token")
+    except (OSError, ValueError) as error:
+        raise KubeconfigError(
+            f"cannot use {source}: {error}; does the pod set automountServiceAccountToken: false?"
+        ) from error
+    server = _api_server_of_pod(environ, service_account)
+    return Credentials(server, identity, source, clock, _namespace_in(service_account / "namespace"))
+
+
+def _namespace_in(file: Path) -> str:
+    """Return the pod's namespace, which the kubelet writes beside its token."""
+    try:
+        return file.read_text(encoding="utf-8").strip() or "default"
+    except (OSError, UnicodeDecodeError):
+        return "default"
+
+
+def proxy_for(credentials: Credentials) -> str | None:
+    """Return the proxy's address with its user and password, or None for a direct connection.
+
+    It is the kubeconfig's proxy-url, else HTTPS_PROXY and the like unless NO_PROXY names the host. An address without a
+    scheme counts as http, as in client-go. Raises KubeconfigError for an invalid address.
+    """
+    server = credentials.server
+    address, origin = urlsplit(server.address), f"proxy-url of {credentials.source}"
+    proxy = server.proxy
+    if not proxy:
+        if address.hostname in LOOPBACK or urllib.request.proxy_bypass(address.netloc):
+            return None
+        proxy, origin = urllib.request.getproxies_environment().get(address.scheme, ""), f"{address.scheme}_proxy"
+    if not proxy:
+        return None
+    proxy = proxy if "://" in proxy else f"http://{proxy}"
+    try:
+        parts = urlsplit(proxy)
+        usable = parts.scheme in {"http", "https"} and parts.hostname and (parts.port is None or parts.port > 0)
+    except ValueError:
+        usable = False
+    if not usable:
+        # The address itself is not shown: it may hold a password.
+        raise KubeconfigError(f"{origin} is not a proxy address; expected http://HOST:PORT or https://HOST:PORT")
+    return proxy

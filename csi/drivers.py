@@ -15,8 +15,8 @@ from immutables import Map
 
 from csi.client.endpoint import Endpoint
 from csi.health.health import Debounce, reliable_verdict
-from csi.health.interpret import BUSY, Witness
 from csi.health.verdict import USABLE, HealthState, Verdict
+from csi.health.witness import BUSY, Witness
 from csi.records import REMEMBERED, HealthRecords
 from kube.clock import Clock
 from kube.objects.model import Volume

@@ -18,8 +18,8 @@ from csi.client.session import DriverSession
 from csi.health import interpret
 from csi.health.capabilities import HEALTH_CALLS, HealthProtocol, Negotiation
 from csi.health.health import NOT_LISTED
-from csi.health.interpret import Witness
 from csi.health.verdict import HealthState, Verdict
+from csi.health.witness import Witness
 from csi.proto import csi_v1_pb2 as csi
 from kube.clock import Clock
 

@@ -15,8 +15,8 @@ from csi.client.session import UNREACHED
 from csi.health import interpret
 from csi.health.capabilities import HealthProtocol, Negotiation
 from csi.health.health import Absence, HealthRecord, Observation
-from csi.health.interpret import BUSY
 from csi.health.verdict import HealthState, Verdict
+from csi.health.witness import BUSY, NOT_FOUND
 from csi.probe import DriverProbe, Listed
 from csi.records import HealthRecords
 from kube.client.rate_limit import TokenBucket
@@ -171,7 +171,7 @@ class VolumeProbes:
             well = "not in the driver's list of unhealthy volumes"
             return self._probe.witness().verdict(HealthState.HEALTHY, "NotListed", well)
         gone = "not in the driver's list of all volumes"
-        return self._probe.witness().verdict(HealthState.INACCESSIBLE, interpret.NOT_FOUND, gone)
+        return self._probe.witness().verdict(HealthState.INACCESSIBLE, NOT_FOUND, gone)
 
     def _got(self, handle: str, verdict: Verdict, listed: Observation | None, *, believed: bool) -> None:
         """Record the result of a get. Nothing was learned from a call that was never sent."""

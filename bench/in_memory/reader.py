@@ -1,4 +1,4 @@
-"""Our controller as it is, reading a cluster and doing nothing, measured from inside: a process of its own.
+"""Our controller as it ships, reading a cluster and doing nothing, measured from inside: a process of its own.
 
 `python -m bench.in_memory.reader URL` prints one line of JSON when all kinds are in memory and the heap is
 settled.
@@ -6,8 +6,10 @@ settled.
 
 import asyncio
 import gc
+import importlib
 import logging
 import sys
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from time import monotonic, process_time
@@ -18,6 +20,7 @@ import msgspec
 from kube.client.connect import KubernetesTransport
 from kube.client.credentials import ApiServer, CallerToken, Credentials
 from kube.clock import SystemClock
+from prebinder.config.config_file import CONTROLLER, load
 from prebinder.config.settings import (
     BindingSettings,
     LoggingSettings,
@@ -28,6 +31,9 @@ from prebinder.config.settings import (
 from prebinder.controller.process import Controller
 from prebinder.runtime.informers import calm_collector
 from prebinder.runtime.logs import configure
+
+SHIPPED: Final = Path(__file__).parents[2] / "manifests" / "base" / "config.yaml"
+"""The configuration file of the Deployment."""
 
 TICK: Final = 0.001
 WATCHED_SECONDS: Final = 3.0
@@ -88,15 +94,21 @@ def connected(url: str) -> KubernetesTransport:
     return KubernetesTransport(Credentials(ApiServer(url), CallerToken("bench"), "the benchmark", SystemClock()))
 
 
-async def read(url: str) -> Report:
-    """Run the controller until it has led for a while, and report."""
-    pauses, imported = Pauses(), memory("VmRSS")
-    gc.callbacks.append(pauses.collecting)
-    settings = Settings(
+def shipped_settings() -> Settings:
+    """Return what the command does in a pod before it starts the controller, except that it shall write nothing."""
+    importlib.import_module("prebinder.commands.run.controller")
+    return replace(
+        load(CONTROLLER, str(SHIPPED)),
         binding=BindingSettings(dry_run=True),
         serving=ServingSettings("0", "0"),
         logging=LoggingSettings(level=LogLevel.WARNING),
     )
+
+
+async def read(url: str, settings: Settings) -> Report:
+    """Run the controller until it has led for a while, and report."""
+    pauses, imported = Pauses(), memory("VmRSS")
+    gc.callbacks.append(pauses.collecting)
     configure(settings.logging)
     synced = asyncio.Event()
     logger = logging.getLogger("prebinder.controller.process")
@@ -128,5 +140,6 @@ def _notice(synced: asyncio.Event, record: logging.LogRecord) -> bool:
 
 
 if __name__ == "__main__":
+    chosen = shipped_settings()
     calm_collector()
-    print(msgspec.json.encode(asyncio.run(read(sys.argv[1]))).decode())
+    print(msgspec.json.encode(asyncio.run(read(sys.argv[1], chosen))).decode())

@@ -21,6 +21,11 @@ _CHUNK: Final = 256
 """Entries in a chunk; twice as many split it. Near the square root of the largest expected list."""
 
 
+def entry_of(volume: Volume) -> Entry:
+    """Return the entry of a volume. Orders that share it share the memory."""
+    return (volume.capacity, volume.name, volume)
+
+
 class Chunk(NamedTuple):
     """A run of entries, and the labels in it; labels of removed entries may still be among them."""
 
@@ -42,9 +47,9 @@ class CapacityOrder:
         self._chunks = chunks
 
     @classmethod
-    def of(cls, volumes: Iterable[Volume]) -> Self:
-        entries = sorted(map(_entry, volumes))
-        return cls(tuple(_chunk(entries[start : start + _CHUNK]) for start in range(0, len(entries), _CHUNK)))
+    def of(cls, entries: Iterable[Entry]) -> Self:
+        ordered = sorted(entries)
+        return cls(tuple(_chunk(ordered[start : start + _CHUNK]) for start in range(0, len(ordered), _CHUNK)))
 
     def __bool__(self) -> bool:
         return bool(self._chunks)
@@ -65,9 +70,8 @@ class CapacityOrder:
                 if selects is None or selects(entry[2].labels):
                     yield entry
 
-    def with_volume(self, volume: Volume) -> "CapacityOrder":
-        """Return the order with this volume; one of the same capacity and name is replaced."""
-        entry = _entry(volume)
+    def with_entry(self, entry: Entry) -> "CapacityOrder":
+        """Return the order with this entry; one of the same capacity and name is replaced."""
         if not self._chunks:
             return CapacityOrder((_chunk((entry,)),))
         place = min(self._place(entry[:2]), len(self._chunks) - 1)
@@ -77,12 +81,13 @@ class CapacityOrder:
         grown = (*entries[:at], entry, *entries[kept:])
         if len(grown) > 2 * _CHUNK:
             return self._replaced(place, _chunk(grown[:_CHUNK]), _chunk(grown[_CHUNK:]))
-        if volume.labels in labels:
+        added = entry[2].labels
+        if added in labels:
             return self._replaced(place, Chunk(grown, labels))
         if len(labels) >= 2 * len(grown):
             # Most are of removed entries: without this, a label that keeps changing would fill the memory.
             return self._replaced(place, _chunk(grown))
-        return self._replaced(place, Chunk(grown, labels | {volume.labels}))
+        return self._replaced(place, Chunk(grown, labels | {added}))
 
     def without_volume(self, volume: Volume) -> "CapacityOrder":
         """Return the order without the volume of this capacity and name; the order itself if it is not there."""
@@ -103,10 +108,6 @@ class CapacityOrder:
 
     def _replaced(self, place: int, *by: Chunk) -> "CapacityOrder":
         return CapacityOrder((*self._chunks[:place], *by, *self._chunks[place + 1 :]))
-
-
-def _entry(volume: Volume) -> Entry:
-    return (volume.capacity, volume.name, volume)
 
 
 def _chunk(entries: Iterable[Entry]) -> Chunk:

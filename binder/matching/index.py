@@ -13,7 +13,7 @@ from heapq import merge
 from immutables import Map
 
 from binder.matching.affinity_groups import AffinityGroups
-from binder.matching.capacity_order import CapacityOrder, Entry, Selects
+from binder.matching.capacity_order import CapacityOrder, Entry, Selects, entry_of
 from binder.matching.claim_shape import VolumePool, pool_of
 from kube.objects.model import Claim, NodeSelector, Pairs, Volume
 from kube.rules.selectors import matches_labels
@@ -46,11 +46,11 @@ class VolumeIndex:
     @classmethod
     def of(cls, volumes: Iterable[Volume]) -> "VolumeIndex":
         """Return the index of many volumes, much faster than adding them one by one."""
-        shelves: dict[VolumePool, dict[AccessModes, list[Volume]]] = {}
+        shelves: dict[VolumePool, dict[AccessModes, list[Entry]]] = {}
         for volume in volumes:
             if is_free(volume):
                 shelf = shelves.setdefault(pool_of(volume), {})
-                shelf.setdefault(frozenset(volume.access_modes), []).append(volume)
+                shelf.setdefault(frozenset(volume.access_modes), []).append(entry_of(volume))
         return cls(
             Map(
                 {
@@ -152,7 +152,8 @@ class VolumeIndex:
         pool, modes = pool_of(volume), frozenset(volume.access_modes)
         shelf = self.shelves.get(pool, _EMPTY_SHELF)
         group = shelf.get(modes, _EMPTY_GROUP)
-        grown = ModeGroup(group.everywhere.with_volume(volume), group.by_affinity.with_volume(volume))
+        entry = entry_of(volume)
+        grown = ModeGroup(group.everywhere.with_entry(entry), group.by_affinity.with_entry(entry))
         return VolumeIndex(self.shelves.set(pool, shelf.set(modes, grown)))
 
     def _without(self, volume: Volume) -> "VolumeIndex":

@@ -16,9 +16,8 @@ from csi.client.readonly import (
     ReadOnlyMethod,
     Request,
 )
-from csi.health import interpret
 from csi.health.capabilities import Negotiation, negotiate
-from csi.health.interpret import BUSY
+from csi.health.witness import BUSY, printable
 from csi.proto import csi_v1_pb2 as csi
 from kube.clock import Clock
 
@@ -149,7 +148,7 @@ class DriverSession:
             for listener in self.answering:
                 listener()
         else:
-            why = {"code": failed.code, "error": interpret.printable(failed.details)}
+            why = {"code": failed.code, "error": printable(failed.details)}
             logger.warning("CSI endpoint is down", extra={**about, **why})
 
 

@@ -6,26 +6,23 @@ The one exception is NOT_FOUND from a call that names the volume: the driver res
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from datetime import datetime
+from dataclasses import replace
 from typing import Final
 
 from csi.health.capabilities import HealthProtocol, Negotiation
 from csi.health.topology import segments
 from csi.health.verdict import HealthState, Segment, Verdict, badness
+from csi.health.witness import (
+    LONGEST_MESSAGE,
+    LONGEST_REASON,
+    MALFORMED,
+    NO_CAPABILITY,
+    NO_CAPABILITY_MESSAGE,
+    NOT_FOUND,
+    Witness,
+    printable,
+)
 from csi.proto import csi_v1_pb2 as csi
-
-BUSY: Final = "DriverBusy"
-"""Nothing was sent, because other calls used all slots."""
-MALFORMED: Final = "MalformedAnswer"
-NOT_FOUND: Final = "VolumeNotFound"
-NO_CAPABILITY: Final = "NoHealthCapability"
-NO_CAPABILITY_MESSAGE: Final = "the driver offers no call that reports volume health"
-LONGEST_MESSAGE: Final = 1024
-"""Characters kept of a driver's message: as many as KEP-1432 allows in `healthConditions[].message`."""
-
-LONGEST_REASON: Final = 256
-"""Characters kept of a driver's reason: as many as KEP-1432 allows in `healthConditions[].reason`."""
 
 _SAYS_NOT_FOUND: Final = re.compile(
     r"not ?found|does(n't| not) exist|no longer exists|no such (volume|file)|\bis gone\b", re.IGNORECASE
@@ -37,19 +34,6 @@ _STATE: Final[Mapping[int, HealthState]] = {
 }
 _LONGEST_ACCOUNT: Final = 16
 """Entries of a volume that are included in a message: as many as KEP-1432 allows in `healthConditions`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Witness:
-    """Source and time: what every verdict of a probe has in common."""
-
-    source: str
-    at: datetime
-
-    def verdict(
-        self, state: HealthState, reason: str, message: str, topology: tuple[Segment, ...] | None = None
-    ) -> Verdict:
-        return Verdict(state, reason, printable(message), self.source, self.at, topology)
 
 
 def unsupported(witness: Witness) -> Verdict:
@@ -80,7 +64,7 @@ def volume(
     if answer.volume.volume_id != handle:
         return another_volume(witness, answer.volume.volume_id, handle)
     # Without the capability an empty list does not mean "everywhere", but "not reported".
-    topology = segments(answer.volume.accessible_topology) if negotiation.topology else None
+    topology = segments(each.segments for each in answer.volume.accessible_topology) if negotiation.topology else None
     reported = answer.status.HasField("volume_condition")
     condition = answer.status.volume_condition
     if reported and condition.abnormal:
@@ -150,11 +134,3 @@ def _abnormal(witness: Witness, message: str, topology: tuple[Segment, ...] | No
     if _SAYS_NOT_FOUND.search(message[:LONGEST_MESSAGE]):
         return witness.verdict(HealthState.INACCESSIBLE, NOT_FOUND, message, topology)
     return witness.verdict(HealthState.DEGRADED, "VolumeConditionAbnormal", message, topology)
-
-
-def printable(message: str, longest: int = LONGEST_MESSAGE) -> str:
-    """Return a driver's message as one line of bounded length: it is used in Events, tables and logs."""
-    line = " ".join(message[: 2 * longest].split())
-    if not line.isprintable():
-        line = "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in line)
-    return line if len(line) <= longest else line[: longest - 1] + "…"

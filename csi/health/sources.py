@@ -11,8 +11,8 @@ from datetime import datetime
 from typing import Final, Protocol
 
 from csi.health.health import Finding
-from csi.health.interpret import LONGEST_REASON, printable
 from csi.health.verdict import UNHEALTHY, HealthState, Verdict, badness
+from csi.health.witness import LONGEST_REASON, printable
 from kube.objects.model import Claim
 from kube.objects.reports import ClaimHealth, StorageCondition
 

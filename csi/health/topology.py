@@ -4,16 +4,15 @@ The rule: a PersistentVolume is wrong if no segment that the driver reports can 
 affinity allows. Only keys that both sides name can disagree; a segment implies nothing about other labels of its nodes.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from csi.health.verdict import Segment
-from csi.proto import csi_v1_pb2 as csi
 from kube.objects.model import NodeSelector, NodeSelectorTerm, Requirement
 
 
-def segments(accessible: Iterable[csi.Topology]) -> tuple[Segment, ...]:
+def segments(accessible: Iterable[Mapping[str, str]]) -> tuple[Segment, ...]:
     """Return the segments of a response, each once and in a fixed order, so that equal responses compare equal."""
-    return tuple(sorted({Segment(tuple(sorted(topology.segments.items()))) for topology in accessible}, key=_labels))
+    return tuple(sorted({Segment(tuple(sorted(labels.items()))) for labels in accessible}, key=_labels))
 
 
 def contradiction(topology: Sequence[Segment] | None, affinity: NodeSelector | None) -> str | None:

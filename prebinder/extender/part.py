@@ -5,6 +5,7 @@ import ssl
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kube.background import in_background
 from kube.clock import Clock
@@ -12,10 +13,11 @@ from kube.store.store import Store
 from prebinder.config.loopback import is_loopback
 from prebinder.config.settings import ExtenderSettings, Settings, parse_address
 from prebinder.errors import CommandError, UsageError
-from prebinder.extender.server import ExtenderServer, Listening, Observer
 from prebinder.runtime.health_server import Check
 from prebinder.runtime.serving_certificate import CertificateFiles, ServingCertificate
-from scheduler.extender.extender import Extender
+
+if TYPE_CHECKING:
+    from prebinder.extender.server import ExtenderServer, Observer
 
 logger = logging.getLogger(__name__)
 
@@ -23,20 +25,23 @@ logger = logging.getLogger(__name__)
 class ExtenderPart:
     """Create it before the store's first list. Without an address it does nothing and costs nothing."""
 
-    def __init__(self, settings: Settings, store: Store, not_ready: Check, clock: Clock, observer: Observer) -> None:
+    def __init__(self, settings: Settings, store: Store, not_ready: Check, clock: Clock, observer: "Observer") -> None:
         """`not_ready` returns why requests cannot be answered yet, None if they can. Raises UsageError."""
-        chosen = settings.extender
         self._clock = clock
         self._not_ready = not_ready
-        self._delay = chosen.shutdown_delay_duration.total_seconds()
-        self._certificate: ServingCertificate | None = None
-        self._server: ExtenderServer | None = None
-        address = parse_address(chosen.bind_address)
-        if address is None:
-            return
-        self._certificate = _certificate(chosen, address)
-        extender = Extender(store, settings.binding.annotations, frozenset(chosen.scheduler_names))
-        self._server = ExtenderServer(extender, not_ready, Listening(*address, self._certificate), clock, observer)
+        self._delay = settings.extender.shutdown_delay_duration.total_seconds()
+        address = parse_address(settings.extender.bind_address)
+        self._certificate = _certificate(settings.extender, address) if address else None
+        self._server = self._server_at(address, settings, store, observer) if address else None
+
+    def _server_at(
+        self, address: tuple[str, int], settings: Settings, store: Store, observer: "Observer"
+    ) -> "ExtenderServer":
+        from prebinder.extender.server import ExtenderServer, Listening  # noqa: PLC0415 - only where there is an address
+        from scheduler.extender.extender import Extender  # noqa: PLC0415
+
+        extender = Extender(store, settings.binding.annotations, frozenset(settings.extender.scheduler_names))
+        return ExtenderServer(extender, self._not_ready, Listening(*address, self._certificate), self._clock, observer)
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:

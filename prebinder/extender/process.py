@@ -12,7 +12,7 @@ from kube.clock import Clock, SystemClock
 from kube.store.store import Store
 from prebinder.config.settings import Settings
 from prebinder.extender.part import ExtenderPart
-from prebinder.metrics.instruments import ExtenderInstruments
+from prebinder.metrics.extender import ExtenderInstruments
 from prebinder.runtime.clients import Access
 from prebinder.runtime.health_server import Checks, serve_pages
 from prebinder.runtime.heartbeat import Heartbeat
@@ -40,7 +40,7 @@ class ExtenderProcess:
 
     def __init__(self, settings: Settings, transport: Transport, clock: Clock) -> None:
         self._serving = settings.serving
-        self._instruments = instruments = ExtenderInstruments()
+        self._instruments = instruments = ExtenderInstruments(KINDS)
         self._store = Store(settings.binding.annotation_prefix)
         self._extender = ExtenderPart(settings, self._store, self._waiting_for, clock, instruments.extender)
         access = Access(DryRun(transport), clock, settings.cluster, instruments.requests)

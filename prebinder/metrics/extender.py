@@ -1,8 +1,14 @@
 """Metrics of kube-scheduler's requests to the extender."""
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+import asyncio
+from collections.abc import Iterable
 
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+from kube.objects.api_resource import Resource
 from prebinder.metrics import buckets
+from prebinder.metrics.api import RequestMetrics, WatchMetrics
+from prebinder.metrics.process import JobMetrics, new_registry
 
 _VERBS = ("filter", "prioritize", "preempt")
 
@@ -43,3 +49,18 @@ class ExtenderMetrics:
     def looked_at(self, verb: str, nodes_in: int, nodes_out: int) -> None:
         self._nodes.labels(verb, "in").inc(nodes_in)
         self._nodes.labels(verb, "out").inc(nodes_out)
+
+
+class ExtenderInstruments:
+    """All metrics of the extender as a process of its own."""
+
+    def __init__(self, watched: Iterable[Resource]) -> None:
+        self.registry = new_registry()
+        self.watches = WatchMetrics(self.registry, [resource.label for resource in watched])
+        self.requests = RequestMetrics(self.registry)
+        self.jobs = JobMetrics(self.registry, ("drift",))
+        self.extender = ExtenderMetrics(self.registry)
+
+    async def render(self) -> bytes:
+        """Return all metrics in Prometheus' text format."""
+        return await asyncio.to_thread(generate_latest, self.registry)

@@ -1,4 +1,7 @@
-"""All instruments of one process, on one registry of its own."""
+"""All instruments of the controller, on one registry of their own.
+
+Those of the other processes are in `prebinder.metrics.scheduler` and `prebinder.metrics.extender`.
+"""
 
 import asyncio
 from collections.abc import Iterable
@@ -10,16 +13,13 @@ from kube.objects.api_resource import WATCHED, Resource
 from prebinder.metrics.api import EventMetrics, QueueMetrics, RequestMetrics, WatchMetrics
 from prebinder.metrics.binding import BindingMetrics, ReservationMetrics, SolverMetrics
 from prebinder.metrics.collectors.cluster import ClusterState, StateCollector
-from prebinder.metrics.collectors.scheduler import SchedulerState, SchedulerStateCollector
 from prebinder.metrics.drivers import DriverMetrics
 from prebinder.metrics.extender import ExtenderMetrics
 from prebinder.metrics.process import JobMetrics, LeaderMetrics, new_registry
-from prebinder.metrics.scheduler import ConfigurationMetrics, SchedulerMetrics
-from scheduler.extender.extender import KINDS
 
 
 class Instruments:
-    """All metrics, created once and passed to the code that updates them."""
+    """All metrics of the controller and the agent, created once and passed to the code that updates them."""
 
     def __init__(
         self, lease: str, jobs: tuple[str, ...], watched: Iterable[Resource] = WATCHED, *, dry_run: bool = False
@@ -46,40 +46,4 @@ class Instruments:
             self.queues.forget_depths()
             self.drivers.forget_sweeps()
         self._state.state, self._state.now = state, now
-        return await asyncio.to_thread(generate_latest, self.registry)
-
-
-class ExtenderInstruments:
-    """The metrics of the extender as a process of its own."""
-
-    def __init__(self) -> None:
-        self.registry = new_registry()
-        self.watches = WatchMetrics(self.registry, [resource.label for resource in KINDS])
-        self.requests = RequestMetrics(self.registry)
-        self.jobs = JobMetrics(self.registry, ("drift",))
-        self.extender = ExtenderMetrics(self.registry)
-
-    async def render(self) -> bytes:
-        """Return all metrics in Prometheus' text format."""
-        return await asyncio.to_thread(generate_latest, self.registry)
-
-
-class SchedulerInstruments:
-    """The metrics of the standalone scheduler."""
-
-    def __init__(self, lease: str, watched: Iterable[Resource], now: datetime) -> None:
-        self.registry = new_registry()
-        self.watches = WatchMetrics(self.registry, [resource.label for resource in watched])
-        self.requests = RequestMetrics(self.registry)
-        self.events = EventMetrics(self.registry)
-        self.leader = LeaderMetrics(self.registry, lease)
-        self.jobs = JobMetrics(self.registry, ("drift",))
-        self.attempts = SchedulerMetrics(self.registry)
-        self.configuration = ConfigurationMetrics(self.registry, now)
-        self._state = SchedulerStateCollector()
-        self.registry.register(self._state)
-
-    async def render(self, state: SchedulerState) -> bytes:
-        """Return all metrics in Prometheus' text format."""
-        self._state.state = state
         return await asyncio.to_thread(generate_latest, self.registry)

@@ -1,14 +1,19 @@
 """Metrics of pods scheduled by the standalone scheduler, and of its configuration."""
 
+import asyncio
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Final
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from binder.matching.rejection import Reason
+from kube.objects.api_resource import Resource
 from prebinder.metrics import buckets
+from prebinder.metrics.api import EventMetrics, RequestMetrics, WatchMetrics
 from prebinder.metrics.children import Children
+from prebinder.metrics.collectors.scheduler import SchedulerState, SchedulerStateCollector
+from prebinder.metrics.process import JobMetrics, LeaderMetrics, new_registry
 from scheduler.standalone.attempt_report import SchedulingTimes
 
 RESULTS: Final = ("scheduled", "unschedulable", "error")
@@ -200,3 +205,24 @@ class ConfigurationMetrics:
 
     def refused(self) -> None:
         self._successful.set(0)
+
+
+class SchedulerInstruments:
+    """All metrics of the standalone scheduler."""
+
+    def __init__(self, lease: str, watched: Iterable[Resource], now: datetime) -> None:
+        self.registry = new_registry()
+        self.watches = WatchMetrics(self.registry, [resource.label for resource in watched])
+        self.requests = RequestMetrics(self.registry)
+        self.events = EventMetrics(self.registry)
+        self.leader = LeaderMetrics(self.registry, lease)
+        self.jobs = JobMetrics(self.registry, ("drift",))
+        self.attempts = SchedulerMetrics(self.registry)
+        self.configuration = ConfigurationMetrics(self.registry, now)
+        self._state = SchedulerStateCollector()
+        self.registry.register(self._state)
+
+    async def render(self, state: SchedulerState) -> bytes:
+        """Return all metrics in Prometheus' text format."""
+        self._state.state = state
+        return await asyncio.to_thread(generate_latest, self.registry)

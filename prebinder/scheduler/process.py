@@ -26,7 +26,7 @@ from prebinder.config.settings import parse_address
 from prebinder.control.part import serving_control
 from prebinder.control.token import default_token_file
 from prebinder.metrics.collectors.scheduler import SchedulerState
-from prebinder.metrics.instruments import SchedulerInstruments
+from prebinder.metrics.scheduler import SchedulerInstruments
 from prebinder.preflight.requirements import SCHEDULER
 from prebinder.preflight.server_skew import kinds_to_do_without
 from prebinder.runtime.clients import Access, own_namespace

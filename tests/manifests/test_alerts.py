@@ -23,7 +23,8 @@ from kube.store.store import snapshot_of
 from prebinder.command_line.flags import FLAGS
 from prebinder.metrics.collectors.cluster import ClusterState
 from prebinder.metrics.collectors.scheduler import SchedulerState
-from prebinder.metrics.instruments import Instruments, SchedulerInstruments
+from prebinder.metrics.instruments import Instruments
+from prebinder.metrics.scheduler import SchedulerInstruments
 from tests.builders import EPOCH, claim, storage_class, volume
 
 ROOT = Path(__file__).parents[2]

@@ -52,6 +52,15 @@ def test_no_component_loads_what_the_image_leaves_out() -> None:
     assert [name for name in loaded if left_out.match(name)] == []
 
 
+def test_a_controller_in_a_pod_loads_only_what_it_uses() -> None:
+    """No kubeconfig, no CSI driver and no extender: neither the official client, nor gRPC, nor the extender."""
+    code = "import sys, prebinder.commands.run.controller, prebinder.controller.process; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert "kube.client.connect" in loaded
+    unused = re.compile(r"(kubernetes|grpc|google\.protobuf|pydantic|highspy|scheduler)(\.|$)")
+    assert [name for name in loaded if unused.match(name)] == []
+
+
 def test_only_sources_reach_the_image_build() -> None:
     ignored = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
     allowed = {line.removeprefix("!") for line in ignored if line.startswith("!")}

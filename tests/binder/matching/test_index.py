@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from binder.matching.capacity_order import CapacityOrder
+from binder.matching.capacity_order import CapacityOrder, entry_of
 from binder.matching.index import VolumeIndex
 from binder.matching.matching import scheduler_refusal
 from kube.objects.model import Claim, LabelSelector, NodeSelector, NodeSelectorTerm, Pairs, Requirement, Volume
@@ -157,9 +157,10 @@ def test_a_volume_that_was_never_there_can_go() -> None:
 
 def test_labels_that_keep_changing_leave_nothing_behind() -> None:
     members = [volume(f"pv-{number}", labels={"number": str(number)}) for number in range(10)]
-    order = CapacityOrder.of(members)
+    order = CapacityOrder.of(map(entry_of, members))
     for change in range(1000):
-        order = order.without_volume(members[0]).with_volume(structs.replace(members[0], labels=(("n", str(change)),)))
+        relabelled = structs.replace(members[0], labels=(("n", str(change)),))
+        order = order.without_volume(members[0]).with_entry(entry_of(relabelled))
     asked: list[Pairs] = []
 
     def selects(labels: Pairs) -> bool:

@@ -8,8 +8,8 @@ import pytest
 from csi.client.channel import canonical_name
 from csi.health import interpret
 from csi.health.capabilities import Negotiation, negotiate
-from csi.health.interpret import LONGEST_MESSAGE, Witness
 from csi.health.verdict import HealthState, Segment, Verdict
+from csi.health.witness import LONGEST_MESSAGE, Witness
 from csi.proto import csi_v1_pb2 as csi
 from tests.csi.scripted_driver import volume_answer
 

@@ -183,9 +183,7 @@ async def test_a_pods_rotated_token_is_read_again_and_a_lost_one_is_an_error(tmp
     [(None, "No such file or directory"), (" \n", "is empty")],
     ids=["no token", "an empty token"],
 )
-async def test_a_missing_token_has_a_likely_cause(
-    tmp_path: Path, token: str | None, expected: str
-) -> None:
+async def test_a_missing_token_has_a_likely_cause(tmp_path: Path, token: str | None, expected: str) -> None:
     (tmp_path / "ca.crt").write_text("ca")
     if token is not None:
         (tmp_path / "token").write_text(token)

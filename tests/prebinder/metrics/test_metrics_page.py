@@ -7,7 +7,10 @@ from typing import Final
 from kube.store.store import snapshot_of
 from prebinder.metrics.collectors.cluster import ClusterState
 from prebinder.metrics.collectors.scheduler import SchedulerState
-from prebinder.metrics.instruments import ExtenderInstruments, Instruments, SchedulerInstruments
+from prebinder.metrics.extender import ExtenderInstruments
+from prebinder.metrics.instruments import Instruments
+from prebinder.metrics.scheduler import SchedulerInstruments
+from scheduler.extender.extender import KINDS
 from tests.builders import EPOCH
 
 PAGE: Final = Path(__file__).parents[3] / "docs" / "metrics.md"
@@ -26,7 +29,7 @@ async def rendered() -> dict[str, str]:
     texts = {
         "controller": await Instruments("lease", ()).render(ClusterState(snapshot=snapshot_of([])), EPOCH),
         "scheduler": await SchedulerInstruments("lease", (), EPOCH).render(SchedulerState()),
-        "extender": await ExtenderInstruments().render(),
+        "extender": await ExtenderInstruments(KINDS).render(),
     }
     return {process: text.decode() for process, text in texts.items()}
 

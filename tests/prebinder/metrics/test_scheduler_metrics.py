@@ -7,7 +7,7 @@ from binder.matching.rejection import Reason
 from kube.client.event_recorder import EventDraft, ObjectRef
 from kube.store.store import snapshot_of
 from prebinder.metrics.collectors.scheduler import SchedulerState
-from prebinder.metrics.instruments import SchedulerInstruments
+from prebinder.metrics.scheduler import SchedulerInstruments
 from prebinder.scheduler.config_news import ConfigurationNews
 from scheduler.standalone.attempt_report import SchedulingTimes
 from scheduler.standalone.config_watch import ReloadOutcome

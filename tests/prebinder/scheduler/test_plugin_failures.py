@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from binder.matching.rejection import Reason
-from prebinder.metrics.instruments import SchedulerInstruments
+from prebinder.metrics.scheduler import SchedulerInstruments
 from prebinder.scheduler.plugin_failures import PluginFailures
 from scheduler.framework.config import Configuration
 from scheduler.framework.plugin import Filter, NodeRule

@@ -20,7 +20,7 @@ from kube.client.transport import Transport
 from kube.clock import SystemClock
 from kube.leaderelection.leadership import Leadership
 from kube.store.store import Store
-from prebinder.metrics.instruments import SchedulerInstruments
+from prebinder.metrics.scheduler import SchedulerInstruments
 from prebinder.runtime.informers import Cache
 from prebinder.scheduler.term import compose
 from prebinder.scheduler.watches import Watches

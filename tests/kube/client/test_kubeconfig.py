@@ -1,7 +1,5 @@
 """Which configuration is used, which is refused, and the messages for the user."""
 
-import datetime as dt
-import ipaddress
 import ssl
 import traceback
 from pathlib import Path
@@ -11,10 +9,6 @@ import pytest
 import pytest_asyncio
 import yaml
 from aiohttp import web
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from kube.client.connect import KubernetesTransport, connect
 from kube.client.credentials import load_credentials, proxy_for
@@ -22,6 +16,7 @@ from kube.client.transport import Request
 from kube.errors import KubeconfigError, Unavailable
 from tests.fake_clock import FakeClock
 from tests.kube.scripted_server import kubeconfig, serving
+from tests.plain_certificates import write_plain_certificates
 
 LOOPBACK = "http://127.0.0.1:1"
 
@@ -119,46 +114,14 @@ async def test_a_password_in_the_servers_address_is_refused_without_being_shown(
 
 @pytest.fixture(scope="module")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory with a CA, a server certificate for 127.0.0.1, and a client certificate."""
-    directory = tmp_path_factory.mktemp("tls")
-    key, issuer = ec.generate_private_key(ec.SECP256R1()), x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "ca")])
-    write_pair(directory, "ca", key, certificate("ca", key, key, issuer, ca=True))
-    for name in ("server", "client"):
-        own = ec.generate_private_key(ec.SECP256R1())
-        write_pair(directory, name, own, certificate(name, own, key, issuer, ca=False))
-    return directory
-
-
-def certificate(
-    name: str, own: ec.EllipticCurvePrivateKey, signer: ec.EllipticCurvePrivateKey, issuer: x509.Name, *, ca: bool
-) -> x509.Certificate:
-    now = dt.datetime.now(dt.UTC)
-    address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
-    return (
-        x509.CertificateBuilder()
-        .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]))
-        .issuer_name(issuer)
-        .public_key(own.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - dt.timedelta(hours=1))
-        .not_valid_after(now + dt.timedelta(hours=1))
-        .add_extension(x509.BasicConstraints(ca=ca, path_length=None), critical=True)
-        .add_extension(x509.SubjectAlternativeName([address]), critical=False)
-        .sign(signer, hashes.SHA256())
-    )
-
-
-def write_pair(directory: Path, name: str, key: ec.EllipticCurvePrivateKey, cert: x509.Certificate) -> None:
-    (directory / f"{name}.crt").write_bytes(cert.public_bytes(serialization.Encoding.PEM))
-    (directory / f"{name}.key").write_bytes(
-        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    )
+    return write_plain_certificates(tmp_path_factory.mktemp("tls"))
 
 
 @pytest_asyncio.fixture
 async def tls_server(authority: Path) -> Any:
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(authority / "ca.crt"))
     context.verify_mode = ssl.CERT_REQUIRED
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT  # which Python 3.13 sets, and no API server
     context.load_cert_chain(authority / "server.crt", authority / "server.key")
 
     async def whoami(request: web.Request) -> web.StreamResponse:

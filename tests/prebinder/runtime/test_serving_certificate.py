@@ -1,5 +1,6 @@
 """TLS of the extender: who is admitted, and what happens when files are replaced."""
 
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -9,6 +10,7 @@ import aiohttp
 import pytest
 
 from prebinder.runtime.serving_certificate import CertificateFiles, ServingCertificate
+from tests.plain_certificates import write_plain_certificates
 from tests.prebinder.running_extender import LOOPBACK, Party, RunningExtender, running_extender
 from tests.scheduler.extender_requests import arguments, extender, nodes
 
@@ -37,7 +39,11 @@ async def served(certificate: ServingCertificate) -> AsyncIterator[RunningExtend
 
 async def admitted(server: RunningExtender, trusts: Party, shows: Party | None, host: str = LOOPBACK) -> bool:
     """Whether a client that trusts one party and shows another's certificate gets an answer, on a new connection."""
-    connector = aiohttp.TCPConnector(ssl=trusts.trust(shows=shows))
+    return await answers(server, trusts.trust(shows=shows), host)
+
+
+async def answers(server: RunningExtender, trust: ssl.SSLContext, host: str = LOOPBACK) -> bool:
+    connector = aiohttp.TCPConnector(ssl=trust)
     async with aiohttp.ClientSession(connector=connector) as session:
         try:
             async with session.post(f"https://{host}:{server.port}/filter", data=arguments(["n1"])) as answer:
@@ -56,6 +62,17 @@ async def test_only_clients_of_the_authority_are_admitted(
         assert not await admitted(server, ours, None, host)
         assert not await admitted(server, ours, others, host)
         assert not await admitted(server, others, ours, host)
+
+
+async def test_clients_need_no_extension_that_kubernetes_does_not_require(tmp_path: Path) -> None:
+    """Python 3.13 rejects them by default."""
+    write_plain_certificates(tmp_path)
+    files = CertificateFiles(tmp_path / "server.crt", tmp_path / "server.key", tmp_path / "ca.crt")
+    client = ssl.create_default_context(cafile=files.client_authority)
+    client.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    client.load_cert_chain(tmp_path / "client.crt", tmp_path / "client.key")
+    async with served(ServingCertificate(files)) as server:
+        assert await answers(server, client)
 
 
 async def test_without_an_authority_every_client_is_admitted(parties: tuple[Party, Party]) -> None:

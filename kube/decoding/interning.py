@@ -25,9 +25,7 @@ _LONGEST_SHARED_PART: Final = 4096
 """Bytes of the text that a value was decoded from."""
 
 _LONGEST_NAME: Final = 256
-"""Characters of a text that may be a name, which Python's own pool interns; it drops strings that are no longer
-used.
-"""
+"""Characters of a text that may be a name, which Python's own pool interns."""
 
 T = TypeVar("T", bound=Hashable)
 V = TypeVar("V")
@@ -98,13 +96,23 @@ class DecodedParts(Generic[V]):
 _POOL: Final = Pool()
 
 
+def _drops_interned_strings() -> bool:
+    """Whether Python's own pool drops a string that is no longer used. It keeps all for ever in early releases of
+    Python 3.12 (github.com/python/cpython/issues/113993), where their reference count is a constant above 2**31.
+    """
+    return sys.getrefcount(sys.intern("-".join(("interned", "by", __name__)))) < 2**20
+
+
+_intern: Final[Callable[[str], str]] = sys.intern if _drops_interned_strings() else _POOL.share
+
+
 def text(value: str | None) -> str:
     """Return the one shared copy of a text; null is the empty text."""
-    return sys.intern(value) if value else ""
+    return _intern(value) if value else ""
 
 
 def _name(value: str) -> str:
-    return sys.intern(value) if len(value) <= _LONGEST_NAME else value
+    return _intern(value) if len(value) <= _LONGEST_NAME else value
 
 
 def texts(values: Iterable[str] | None) -> tuple[str, ...]:
@@ -116,7 +124,7 @@ def pairs(mapping: Mapping[str, str | None] | None) -> Pairs:
     """Return labels as a shared tuple sorted by key."""
     if not mapping:
         return ()
-    return _POOL.share(tuple((sys.intern(key), _name(mapping[key] or "")) for key in sorted(mapping)))
+    return _POOL.share(tuple((_intern(key), _name(mapping[key] or "")) for key in sorted(mapping)))
 
 
 def shared(value: T) -> T:

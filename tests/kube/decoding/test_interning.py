@@ -6,6 +6,7 @@ from msgspec import UNSET, Raw
 
 from kube.decoding.decode import decode_claim
 from kube.decoding.interning import LARGEST_SHARED, DecodedParts, Pool
+from kube.decoding.interning import text as name_of
 from kube.objects.memory import size_of
 
 
@@ -46,6 +47,19 @@ def test_equal_bytes_are_decoded_once() -> None:
     for number in range(3, 30):
         parts.of(Raw(b"[%d]" % number))
     assert parts.of(Raw(b"[1]")) == 30
+
+
+def test_names_of_deleted_objects_are_not_kept() -> None:
+    """Early releases of Python 3.12 keep every interned string for ever: 80 MB for a million pods."""
+    tracemalloc.start()
+    try:
+        names = [name_of(f"pod-{number}-{'x' * 200}") for number in range(50_000)]
+        assert name_of("-".join(names[-1].split("-"))) is names[-1]
+        del names
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 10 * 2**20
 
 
 def test_absent_and_null_are_nothing() -> None:

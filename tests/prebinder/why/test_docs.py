@@ -2,6 +2,7 @@
 
 import json
 import re
+from inspect import cleandoc
 from pathlib import Path
 
 import msgspec
@@ -14,7 +15,11 @@ SCHEMA = ROOT / "docs/why.schema.json"
 
 
 def schema() -> str:
-    return msgspec.json.format(msgspec.json.encode(msgspec.json.schema(WhyReport), order="sorted"), indent=2).decode()
+    document = msgspec.json.schema(WhyReport)
+    for definition in document["$defs"].values():
+        if "description" in definition:  # a docstring, which Python 3.13 strips of its indentation
+            definition["description"] = cleandoc(definition["description"])
+    return msgspec.json.format(msgspec.json.encode(document, order="sorted"), indent=2).decode()
 
 
 def test_the_schema_is_that_of_the_report() -> None:

@@ -11,8 +11,6 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from immutables import Map
-
 from csi.client.endpoint import Endpoint
 from csi.health.health import Debounce, reliable_verdict
 from csi.health.verdict import USABLE, HealthState, Verdict
@@ -20,6 +18,7 @@ from csi.health.witness import BUSY, Witness
 from csi.records import REMEMBERED, HealthRecords
 from kube.clock import Clock
 from kube.objects.model import Volume
+from kube.persistent_map import Map
 
 if TYPE_CHECKING:
     # They load gRPC, which takes 9 MB: only if there is a driver to probe.

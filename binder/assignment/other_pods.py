@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from immutables import Map
 from msgspec.structs import replace
 
 from binder.assignment.reserved_pods import ReservedPod, reserved_pods
 from binder.model.demand import Demand
 from binder.model.view import View
 from kube.objects.model import Node, Pairs, Pod
+from kube.persistent_map import Map
 from kube.pod_topology.node_index import NodeIndex
 from kube.pod_topology.placed_pods import Labelled, PlacedPods
 from kube.pod_topology.pod_groups import PodGroups

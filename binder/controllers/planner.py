@@ -15,8 +15,6 @@ from datetime import datetime
 from functools import partial
 from typing import Final
 
-from immutables import Map
-
 from binder.assignment.reserved_pods import former_bookings
 from binder.assignment.topologies import Groupings
 from binder.assignment.volume_policy import refuse_health
@@ -34,6 +32,7 @@ from csi.drivers import HealthGate
 from kube.background import Aside
 from kube.clock import Clock
 from kube.objects.model import Claim, Pod, Volume
+from kube.persistent_map import Map
 from kube.store.store import Store
 
 SHORTEST: Final = 0.01

@@ -10,8 +10,6 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Final
 
-from immutables import Map
-
 from binder.matching.node_fit import reaches
 from binder.matching.rejection import Reason, Rejection
 from csi.health.health import Finding
@@ -19,6 +17,7 @@ from csi.health.sources import STORAGE_STATES, STORAGE_UNREACHABLE, storage_find
 from csi.health.verdict import badness
 from kube.objects.model import CSINode, Node, Volume
 from kube.objects.reports import StorageCondition
+from kube.persistent_map import Map
 from kube.store.snapshot import Snapshot
 
 _Kind = tuple[object, ...]

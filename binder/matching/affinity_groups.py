@@ -12,10 +12,9 @@ from itertools import product
 from math import prod
 from typing import Final
 
-from immutables import Map
-
 from binder.matching.capacity_order import CapacityOrder, Entry
 from kube.objects.model import NodeSelector, NodeSelectorTerm, Requirement, Volume
+from kube.persistent_map import Map
 from kube.rules.selectors import label_keys, node_matches
 
 Keys = tuple[str, ...]

@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from functools import cache
 from heapq import merge
 
-from immutables import Map
-
 from binder.matching.affinity_groups import AffinityGroups
 from binder.matching.capacity_order import CapacityOrder, Entry, Selects, entry_of
 from binder.matching.claim_shape import VolumePool, pool_of
 from kube.objects.model import Claim, NodeSelector, Pairs, Volume
+from kube.persistent_map import Map
 from kube.rules.selectors import matches_labels
 
 AccessModes = frozenset[str]

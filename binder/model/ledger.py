@@ -8,9 +8,8 @@ gone: the last CPU must not be booked for two pods. The ledger is a persistent v
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from immutables import Map
-
 from kube.objects.model import Volume
+from kube.persistent_map import Map
 
 _Names = Map[str, None]
 

@@ -5,8 +5,6 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 
-from immutables import Map
-
 from binder.health.node_storage import NodeStorage
 from binder.matching.index import VolumeIndex
 from binder.model.decision import Mode
@@ -14,6 +12,7 @@ from binder.model.ledger import Ledger
 from binder.reservation.contract import Annotations
 from csi.health.verdict import Verdict
 from kube.objects.model import Claim
+from kube.persistent_map import Map
 from kube.store.snapshot import Snapshot
 
 

@@ -10,9 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
-from immutables import Map
-
 from kube.objects.model import Node, NodeSelector, NodeSelectorTerm, Pairs, Requirement, Taint, Toleration
+from kube.persistent_map import Map
 from kube.rules.selectors import NAME_FIELD, requirement_holds, term_problem
 from kube.rules.taints import REFUSING_EFFECTS, tolerates
 from kube.store.node_view import effective_taints

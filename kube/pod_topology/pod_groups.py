@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from immutables import Map
 from msgspec import Struct
 
 from kube.objects.constraints import NO_CONSTRAINTS, Constraints
 from kube.objects.model import LabelSelector, Pairs, Pod
+from kube.persistent_map import Map
 
 Places = Mapping[int, int]
 """Node number -> how many pods."""

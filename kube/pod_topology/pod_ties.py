@@ -8,12 +8,12 @@ from collections.abc import Iterable, Mapping
 from enum import Enum, auto
 from typing import Final
 
-from immutables import Map
 from msgspec import Struct
 from msgspec.structs import replace
 
 from kube.objects.constraints import DO_NOT_SCHEDULE, NO_CONSTRAINTS, Constraints, PodTerm
 from kube.objects.model import LabelSelector, Pairs, Pod
+from kube.persistent_map import Map
 from kube.pod_topology.placed_pods import NAMESPACE_NAME, means
 from kube.pod_topology.pod_groups import group_of
 from kube.pod_topology.topology_spread import constraints_of, selector_of

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from immutables import Map
-
+from kube.persistent_map import Map
 from kube.pod_topology.node_index import NodeIndex
 
 NODE_ITSELF: Final = ""

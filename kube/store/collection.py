@@ -13,9 +13,8 @@ from itertools import islice
 from math import inf
 from typing import Final, Generic, Protocol, TypeVar
 
-from immutables import Map
-
 from kube.objects.model import Record, record_key
+from kube.persistent_map import Map
 from kube.store.index import Change
 
 T = TypeVar("T", bound=Record)

@@ -3,9 +3,8 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Generic, TypeVar
 
-from immutables import Map, MapMutation
-
 from kube.objects.model import Record
+from kube.persistent_map import Map, MapMutation
 
 T = TypeVar("T", bound=Record)
 

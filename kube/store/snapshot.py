@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from immutables import Map
-
 from kube.objects.model import (
     Claim,
     CSIDriver,
@@ -20,6 +18,7 @@ from kube.objects.model import (
     Volume,
     VolumeAttachment,
 )
+from kube.persistent_map import Map
 from kube.store.index import KeyMap, Keys
 from kube.store.storage_capacities import StorageCapacities
 

@@ -8,13 +8,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from immutables import Map
-
 from binder.assignment.volume_policy import refuse_use
 from binder.matching.matching import scheduler_refusal
 from binder.matching.rejection import Reason, Rejection
 from binder.model.ledger import Hold
 from kube.objects.model import READ_WRITE_ONCE_POD, Claim, Volume
+from kube.persistent_map import Map
 from scheduler.framework.plugin import ScheduleResult
 from scheduler.state.cluster import ClusterView
 

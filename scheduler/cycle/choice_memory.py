@@ -11,13 +11,12 @@ from itertools import compress, islice
 from operator import is_not
 from typing import Final
 
-from immutables import Map
-
 from binder.matching.capacity_order import CapacityOrder
 from binder.matching.claim_shape import by_family, shape_of
 from binder.model.ledger import Hold
 from binder.model.view import View
 from kube.objects.model import SELECTED_NODE, Claim, NodeSelector, value_of
+from kube.persistent_map import Map
 from kube.store.index import KeyMap, Keys
 from scheduler.cycle.cycle import mask_of
 from scheduler.state.cluster import ClusterView

@@ -13,8 +13,6 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar, Final
 
-from immutables import Map
-
 from binder.matching.index import is_free
 from binder.matching.matching import class_of
 from binder.matching.rejection import Reason, Rejection
@@ -30,6 +28,7 @@ from kube.objects.model import (
     Volume,
     VolumeAttachment,
 )
+from kube.persistent_map import Map
 from kube.rules.topology import ZONE_LABELS
 from scheduler.framework.cluster_event import ClusterEvent, Kind, Wanted
 from scheduler.framework.plugin import Counts, Eviction, Filter, NodeRule, PreFilter

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
-from immutables import Map
 from msgspec import Struct
 from msgspec.structs import replace as with_fields
 
 from binder.matching.matching import class_of
+from kube.persistent_map import Map
 from scheduler.framework.plugin import ScheduleResult
 from scheduler.simulator.simulated_nodes import with_added_node
 from scheduler.simulator.simulated_storage import (

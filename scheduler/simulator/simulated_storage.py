@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
-from immutables import Map
 from msgspec.structs import replace as with_fields
 
 from binder.model.view import View
@@ -22,6 +21,7 @@ from kube.objects.model import (
     Volume,
 )
 from kube.objects.reports import StorageCondition, StorageReports
+from kube.persistent_map import Map
 from kube.rules.topology import ZONE_LABEL
 from kube.store.csi_migration import driver_of_provisioner
 

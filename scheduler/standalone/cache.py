@@ -13,12 +13,11 @@ from itertools import islice
 from types import MappingProxyType
 from typing import Final
 
-from immutables import Map
-
 from binder.matching.rejection import Reason, Rejection
 from binder.model.view import PlanSettings, View
 from kube.clock import Clock
 from kube.objects.model import Namespace, Node, Pairs, Pod
+from kube.persistent_map import Map
 from kube.store.snapshot import Snapshot
 from kube.store.store import Store
 from scheduler.framework.plugin import ReservePlugin, ScheduleResult

@@ -5,12 +5,12 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
-from immutables import Map
 from msgspec.structs import replace as with_fields
 
 from binder.health.node_storage import cut_off
 from binder.model.view import View
 from kube.objects.model import Node, Pairs, Pod
+from kube.persistent_map import Map
 from kube.pod_topology.node_index import NodeIndex
 from kube.pod_topology.pod_groups import PodGroups
 from kube.store.snapshot import Snapshot

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
-from immutables import Map
-
 from binder.health.node_storage import NodeStorage
 from binder.matching.index import VolumeIndex
 from binder.model.ledger import Ledger
 from binder.model.view import PlanSettings, View
 from kube.objects.model import Claim, CSIDriver, CSINode, StorageClass, Volume, VolumeAttachment
+from kube.persistent_map import Map
 from kube.store.store import Store
 
 _MOST_CHANGES: Final = 20_000

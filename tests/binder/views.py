@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from math import inf
 from random import Random
 
-from immutables import Map
-
 from binder.matching.index import VolumeIndex
 from binder.model.decision import Decision, Reserve
 from binder.model.view import PlanSettings, View
@@ -14,6 +12,7 @@ from binder.planning.plan import plan
 from binder.rebalance.integer_program import IntegerProgram, Solution, solve
 from csi.health.verdict import Verdict
 from kube.objects.model import READ_WRITE_ONCE, LabelSelector, Pod, Record
+from kube.persistent_map import Map
 from kube.store.store import snapshot_of
 from tests.builders import EPOCH, claim, node, pod, storage_class, volume
 

@@ -1,6 +1,5 @@
 """Grouping nodes into topologies: heartbeats keep the groups and bring the present nodes, labels make new ones."""
 
-from immutables import Map
 from msgspec.structs import replace
 
 from binder.assignment.topologies import Groupings, Topology, topologies_of
@@ -8,6 +7,7 @@ from binder.matching.index import VolumeIndex
 from binder.model.decision import Mode
 from binder.model.demand import Demand
 from kube.objects.model import Node
+from kube.persistent_map import Map
 from tests.builders import claim, node, pod, volume
 
 NODES = Map({name: node(name, zone=name[0]) for name in ("a1", "a2", "b1")})

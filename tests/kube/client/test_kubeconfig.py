@@ -15,8 +15,8 @@ from kube.client.credentials import load_credentials, proxy_for
 from kube.client.transport import Request
 from kube.errors import KubeconfigError, Unavailable
 from tests.fake_clock import FakeClock
+from tests.kube.plain_certificates import write_plain_certificates
 from tests.kube.scripted_server import kubeconfig, serving
-from tests.plain_certificates import write_plain_certificates
 
 LOOPBACK = "http://127.0.0.1:1"
 

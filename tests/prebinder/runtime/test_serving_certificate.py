@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 
 from prebinder.runtime.serving_certificate import CertificateFiles, ServingCertificate
-from tests.plain_certificates import write_plain_certificates
+from tests.kube.plain_certificates import write_plain_certificates
 from tests.prebinder.running_extender import LOOPBACK, Party, RunningExtender, running_extender
 from tests.scheduler.extender_requests import arguments, extender, nodes
 

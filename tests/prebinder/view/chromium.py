@@ -33,9 +33,10 @@ WAIT = 60_000
 async def launched() -> AsyncIterator[Browser]:
     """Start the browser."""
     expect.set_options(timeout=WAIT)
+    program = chromium()  # first: without one, what drives it may not start either
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(
-            executable_path=chromium(), args=["--no-sandbox", "--disable-dev-shm-usage"], timeout=WAIT
+            executable_path=program, args=["--no-sandbox", "--disable-dev-shm-usage"], timeout=WAIT
         )
         yield browser
         await browser.close()

@@ -2,9 +2,9 @@
 
 import asyncio
 import os
-import ssl
 from collections.abc import AsyncIterable, AsyncIterator
 from contextlib import asynccontextmanager, nullcontext
+from http import HTTPStatus
 from importlib.metadata import version
 from types import TracebackType
 from typing import Any, Final, Self
@@ -12,6 +12,7 @@ from typing import Any, Final, Self
 import aiohttp
 from yarl import URL
 
+from kube.client.client_certificates import ClientCertificates
 from kube.client.credentials import Credentials, load_credentials, proxy_for
 from kube.client.transport import Request, Response, StreamResponse
 from kube.clock import Clock, SystemClock
@@ -72,16 +73,21 @@ class KubernetesTransport:
         self._options: dict[str, Any] = {"allow_redirects": False, **_proxy(credentials)}
         if credentials.server.server_name:
             self._options["server_hostname"] = credentials.server.server_name
+        self._certificates = ClientCertificates(credentials)
         # trust_env makes aiohttp look for proxies and .netrc in a thread for every request: 2.4 times the CPU.
         self._session = aiohttp.ClientSession(
             # Unlimited: with a limit the Lease and the watches would wait for a connection, and the `connect` timeout
             # would expire.
-            connector=aiohttp.TCPConnector(limit=0, ssl=_tls(credentials)),
+            connector=aiohttp.TCPConnector(limit=0),
             trust_env=False,
             cookie_jar=aiohttp.DummyCookieJar(),
             read_bufsize=2**20,
             # Inside a cluster the server's CPU costs more than bandwidth; kube-controller-manager does the same.
-            headers={"User-Agent": f"pvc-prebinder/{version('pvc-prebinder')}", "Accept-Encoding": "identity"},
+            headers=[
+                ("User-Agent", f"pvc-prebinder/{version('pvc-prebinder')}"),
+                ("Accept-Encoding", "identity"),
+                *credentials.impersonation,
+            ],
         )
 
     async def send(self, request: Request) -> Response:
@@ -123,19 +129,24 @@ class KubernetesTransport:
         if request.body is not None:
             headers["Content-Type"] = request.content_type
             body = aiohttp.BytesPayload(request.body)
+        self._certificates.refresh()
         authorization = await self._credentials.authorization()
         if authorization is not None:
             headers["Authorization"] = authorization
-        return await self._session.request(
+        answer = await self._session.request(
             request.method,
             self._url_of(request),
             data=body,
             headers=headers,
+            ssl=self._certificates.context,
             timeout=aiohttp.ClientTimeout(
                 total=None, connect=self._connect_seconds, sock_connect=TCP_SECONDS, sock_read=silence
             ),
             **self._options,
         )
+        if answer.status == HTTPStatus.UNAUTHORIZED:
+            self._credentials.rejected()
+        return answer
 
     def _url_of(self, request: Request) -> URL:
         # Paths are already quoted. Parsing and quoting each one again is a tenth of what a small request costs.
@@ -153,7 +164,9 @@ class KubernetesTransport:
         cause = redacted(_cause_of(error)) or type(error).__name__
         source = self._credentials.source
         question = f"is the API server running, and is the address in {source} correct?"
-        if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        if isinstance(error, aiohttp.ClientProxyConnectionError):
+            question = f"is the proxy {self._options['proxy']} running?"
+        elif isinstance(error, aiohttp.ClientConnectorCertificateError):
             question = f"does the certificate authority in {source} match this server?"
         message = f"no answer from {self.server}: {cause}; {question}"
         return Unavailable(request.method, request.path, 0, type(error).__name__, message)
@@ -202,17 +215,3 @@ def _proxy(credentials: Credentials) -> dict[str, Any]:
         return {"proxy": url}
     login = aiohttp.encode_basic_auth(url.user or "", url.password or "")
     return {"proxy": url.with_user(None), "proxy_headers": {"Proxy-Authorization": login}}
-
-
-def _tls(credentials: Credentials) -> ssl.SSLContext:
-    server = credentials.server
-    try:
-        context = ssl.create_default_context(cafile=server.certificate_authority or None)
-        if server.certificate:
-            context.load_cert_chain(server.certificate, server.key or None)
-    except (OSError, ssl.SSLError) as error:
-        raise KubeconfigError(f"cannot use the certificates of {credentials.source}: {error}") from error
-    # Python 3.13 requires extensions that many cluster CAs lack and kubectl does not require. Chain, dates and host
-    # name are still verified.
-    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
-    return context

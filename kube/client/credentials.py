@@ -7,9 +7,12 @@ import asyncio
 import logging
 import os
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from math import inf
 from pathlib import Path
 from typing import Final, Protocol
 from urllib.parse import urlsplit
@@ -22,6 +25,9 @@ logger = logging.getLogger(__name__)
 
 REFRESH_SECONDS: Final = 60.0
 """How long credentials are used before the token file is read, or the exec plugin run, again."""
+
+REJECTED_SECONDS: Final = 10.0
+"""The same once the API server has rejected them (401)."""
 
 SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 """Where the kubelet writes, and rotates, a pod's token."""
@@ -51,10 +57,13 @@ class UserIdentity(Protocol):
     def header(self) -> str | None: ...
 
     async def renew(self) -> None:
-        """Read or obtain the header again. Raises OSError, ValueError or KubeconfigError."""
+        """Read or obtain the header again. Raises KubeconfigError."""
 
     def is_valid(self, now: datetime) -> bool:
         """Whether requests may use the present header while a new one is being obtained."""
+
+    def invalidate(self) -> None:
+        """Note that the API server has rejected the header."""
 
 
 class CallerToken:
@@ -68,20 +77,35 @@ class CallerToken:
     def is_valid(self, now: datetime) -> bool:  # noqa: ARG002
         return True
 
+    def invalidate(self) -> None: ...
+
 
 class ServiceAccountToken:
-    """The token that the kubelet writes into a pod, and rotates."""
+    """The token that the kubelet writes into a pod, and rotates. While it cannot be read, the last one stays in use."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
         self.header = self._read()
+        self._is_readable = True
 
     async def renew(self) -> None:
-        self.header = self._read()
+        try:
+            self.header = self._read()
+        except (OSError, ValueError) as error:
+            if self._is_readable:
+                logger.warning(
+                    "Service account token cannot be read; the previous one stays in use",
+                    extra={"file": str(self._file), "error": str(error)},
+                )
+            self._is_readable = False
+        else:
+            self._is_readable = True
 
     def is_valid(self, now: datetime) -> bool:  # noqa: ARG002
         """False: reading a file is fast, and it does not state its expiry."""
         return False
+
+    def invalidate(self) -> None: ...
 
     def _read(self) -> str:
         token = self._file.read_text(encoding="utf-8").strip()
@@ -93,17 +117,25 @@ class ServiceAccountToken:
 class Credentials:
     """An API server and an identity that is kept up to date.
 
-    `source` names their origin, for messages. `namespace` is that of the context.
+    `source` names their origin, for messages. `namespace` is that of the context. `impersonation` are the headers that
+    name the user whose rights the requests have instead (`as` in a kubeconfig).
     """
 
     def __init__(
-        self, server: ApiServer, identity: UserIdentity, source: str, clock: Clock, namespace: str = "default"
+        self,
+        server: ApiServer,
+        identity: UserIdentity,
+        source: str,
+        clock: Clock,
+        namespace: str = "default",
+        impersonation: tuple[tuple[str, str], ...] = (),
     ) -> None:
         self.server = server
         self.source = source
         self.namespace = namespace
+        self.impersonation = impersonation
         self._identity = identity
-        self._clock = clock
+        self.clock = clock
         self._refreshed_at = clock.monotonic()
         self._refreshing: asyncio.Task[None] | None = None
 
@@ -113,14 +145,20 @@ class Credentials:
         If the last refresh is a minute old, the token is read or obtained again: before returning, or in the background
         while the present one is still valid. Raises KubeconfigError if that fails and no valid one is left.
         """
-        if self._clock.monotonic() - self._refreshed_at >= REFRESH_SECONDS:
+        if self.clock.monotonic() - self._refreshed_at >= REFRESH_SECONDS:
             refreshing = self._refresh()
-            if not self._identity.is_valid(self._clock.now()):
+            if not self._identity.is_valid(self.clock.now()):
                 try:
                     await asyncio.shield(refreshing)
-                except (KubeconfigError, OSError, ValueError) as error:
+                except KubeconfigError as error:
                     raise KubeconfigError(f"cannot refresh the credentials of {self.source}: {error}") from error
         return self._identity.header
+
+    def rejected(self) -> None:
+        """Note that the API server answered 401: the next request refreshes first, unless that was done just now."""
+        if self.clock.monotonic() - self._refreshed_at >= REJECTED_SECONDS:
+            self._identity.invalidate()
+            self._refreshed_at = -inf
 
     async def close(self) -> None:
         """Cancel a refresh that is in progress."""
@@ -137,7 +175,7 @@ class Credentials:
 
     async def _renewed(self) -> None:
         await self._identity.renew()
-        self._refreshed_at = self._clock.monotonic()
+        self._refreshed_at = self.clock.monotonic()
 
     def _log_failure(self, refreshing: "asyncio.Task[None]") -> None:
         """Log why a refresh in the background failed; the next request retries it."""
@@ -162,7 +200,12 @@ async def load_credentials(
         from kube.client.kubeconfig import credentials_of  # noqa: PLC0415
 
         return await credentials_of(paths, context, clock)
-    if "KUBERNETES_SERVICE_HOST" in environ:
+    if environ.get("KUBERNETES_SERVICE_HOST"):
+        if context is not None:
+            raise KubeconfigError(
+                f'there is no context "{context}": a pod without a kubeconfig uses its service account; '
+                "pass --kubeconfig FILE, or leave out --context"
+            )
         return _of_pod(clock, environ, service_account)
     raise KubeconfigError(
         "no cluster configured: $KUBECONFIG is not set, ~/.kube/config does not exist, and this is not a pod; "
@@ -182,9 +225,10 @@ async def find_api_server(
 
     In a pod only `ca.crt` has to be mounted: a service account's token is neither needed nor read.
     """
-    if kubeconfig is None and not environ.get("KUBECONFIG") and "KUBERNETES_SERVICE_HOST" in environ:
+    if not (kubeconfig or context or environ.get("KUBECONFIG")) and environ.get("KUBERNETES_SERVICE_HOST"):
         return _api_server_of_pod(environ, service_account)
-    return replace((await load_credentials(kubeconfig, context, clock)).server, certificate="", key="")
+    credentials = await load_credentials(kubeconfig, context, clock, environ=environ, service_account=service_account)
+    return replace(credentials.server, certificate="", key="")
 
 
 def _paths(kubeconfig: str | None, environ: Mapping[str, str]) -> str | None:
@@ -194,13 +238,16 @@ def _paths(kubeconfig: str | None, environ: Mapping[str, str]) -> str | None:
             named = "--kubeconfig" if kubeconfig else "$KUBECONFIG"
             raise KubeconfigError(f"kubeconfig {chosen} (from {named}) does not exist")
         return chosen
-    default = Path(environ.get("HOME", "~")).expanduser() / ".kube" / "config"
-    return str(default) if default.is_file() else None
+    try:
+        default = Path(environ.get("HOME", "~")).expanduser() / ".kube" / "config"
+        return str(default) if default.is_file() else None
+    except (OSError, RuntimeError):  # a home directory that may not be read, or a user without one
+        return None
 
 
 def _api_server_of_pod(environ: Mapping[str, str], service_account: Path) -> ApiServer:
     """Return what the kubelet tells each container: the environment of the service `kubernetes`, and its authority."""
-    host, port = environ["KUBERNETES_SERVICE_HOST"], environ.get("KUBERNETES_SERVICE_PORT", "443")
+    host, port = environ["KUBERNETES_SERVICE_HOST"], environ.get("KUBERNETES_SERVICE_PORT") or "443"
     authority = service_account / "ca.crt"
     if not authority.is_file():
         raise KubeconfigError(f"{authority} does not exist: mount the ConfigMap kube-root-ca.crt there")
@@ -230,14 +277,14 @@ def _namespace_in(file: Path) -> str:
 def proxy_for(credentials: Credentials) -> str | None:
     """Return the proxy's address with its user and password, or None for a direct connection.
 
-    It is the kubeconfig's proxy-url, else HTTPS_PROXY and the like unless NO_PROXY names the host. An address without a
-    scheme counts as http, as in client-go. Raises KubeconfigError for an invalid address.
+    It is the kubeconfig's proxy-url, else HTTPS_PROXY and the like unless NO_PROXY names the host or its network. An
+    address without a scheme counts as http, as in client-go. Raises KubeconfigError for an invalid address.
     """
     server = credentials.server
     address, origin = urlsplit(server.address), f"proxy-url of {credentials.source}"
-    proxy = server.proxy
+    proxy, host = server.proxy, address.hostname
     if not proxy:
-        if address.hostname in LOOPBACK or urllib.request.proxy_bypass(address.netloc):
+        if host in LOOPBACK or urllib.request.proxy_bypass(address.netloc) or _in_no_proxy(host):
             return None
         proxy, origin = urllib.request.getproxies_environment().get(address.scheme, ""), f"{address.scheme}_proxy"
     if not proxy:
@@ -252,3 +299,21 @@ def proxy_for(credentials: Credentials) -> str | None:
         # The address itself is not shown: it may hold a password.
         raise KubeconfigError(f"{origin} is not a proxy address; expected http://HOST:PORT or https://HOST:PORT")
     return proxy
+
+
+def _in_no_proxy(host: str | None) -> bool:
+    """Whether a host is an address on loopback or in a network of NO_PROXY, which urllib does not know and Go does
+    (golang.org/x/net http/httpproxy/proxy.go).
+    """
+    try:
+        address = ip_address(host or "")
+    except ValueError:
+        return False
+    entries = urllib.request.getproxies_environment().get("no", "").split(",")
+    return address.is_loopback or any(address in network for network in _networks(entries))
+
+
+def _networks(entries: list[str]) -> Iterator[IPv4Network | IPv6Network]:
+    for entry in entries:
+        with suppress(ValueError):
+            yield ip_network(entry.strip().strip("[]"), strict=False)

@@ -6,11 +6,12 @@ user.
 
 import asyncio
 import re
+from contextlib import suppress
 from datetime import datetime
 from os import pathsep
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import yaml
 from kubernetes.aio.client import Configuration
@@ -25,6 +26,12 @@ EXEC_SECONDS: Final = 60.0
 
 _NO_CONTEXT: Final = re.compile(r"Expected object with name (.*) in .*/contexts list")
 """The official loader's message about a context that does not exist."""
+
+_ENTRY: Final = re.compile(r"[/ ]?\{.*\}", re.DOTALL)
+"""An entry of a file, as the official loader quotes it."""
+
+_HEADER_CHARACTERS: Final = "!#$&'*+-.^_`|~"
+"""May stand in the name of a header beside letters and digits."""
 
 _BROKEN: Final = (ConfigException, yaml.YAMLError, OSError, TypeError, AttributeError, KeyError, ValueError)
 """What the official loader raises for files that are missing, malformed or incomplete."""
@@ -45,7 +52,11 @@ class KubeconfigUser:
         try:
             await asyncio.wait_for(self._loader.load_and_set(self._configuration), EXEC_SECONDS)
         except _BROKEN as error:
-            raise KubeconfigError(str(error)) from error
+            raise KubeconfigError(_problem(error)) from error
+
+    def invalidate(self) -> None:
+        """Make `renew` run an exec plugin again before the credential that it gave expires."""
+        self._loader.__dict__.pop("exec_plugin_expiry", None)
 
     def is_valid(self, now: datetime) -> bool:
         """Whether there is a credential of an exec plugin that has not expired.
@@ -65,17 +76,21 @@ async def credentials_of(paths: str, context: str | None, clock: Clock) -> Crede
     """
     configuration: Any = Configuration(client_session_kwargs={"trust_env": False})
     source = f"kubeconfig {paths}"
+    files, context = _with_content(paths), context or _current_context(paths)
     try:
         loader = await asyncio.wait_for(
             load_kube_config(  # type: ignore[no-untyped-call]
-                config_file=paths, context=context, client_configuration=configuration, persist_config=False
+                config_file=files,
+                context=context,
+                client_configuration=configuration,
+                persist_config=False,
             ),
             EXEC_SECONDS,
         )
     except _BROKEN as error:
         raise KubeconfigError(
             f"cannot use {source}: {_unknown_user(paths, context) or _problem(error)}; compare with: "
-            f"kubectl --kubeconfig {paths} config get-contexts"
+            f"KUBECONFIG={paths} kubectl config get-contexts"
         ) from error
     server = _api_server(configuration)
     if server.address.startswith("https") and not configuration.api_key and not server.certificate:
@@ -86,7 +101,24 @@ async def credentials_of(paths: str, context: str | None, clock: Clock) -> Crede
     _refuse_insecure(configuration, server, source)
 
     namespace = str(loader.current_context["context"].get("namespace") or "default")
-    return Credentials(server, KubeconfigUser(loader, configuration), source, clock, namespace)
+    return Credentials(
+        server, KubeconfigUser(loader, configuration), source, clock, namespace, _impersonation(loader._user)
+    )
+
+
+def _impersonation(user: Any) -> tuple[tuple[str, str], ...]:
+    """Return the headers of a user's `as`, `as-uid`, `as-groups` and `as-user-extra` (client-go
+    transport/round_trippers.go). The official loader ignores these.
+    """
+    fields: dict[str, Any] = user.value if user else {}
+    single = [(header, fields.get(key)) for header, key in (("User", "as"), ("Uid", "as-uid"))]
+    groups = [("Group", group) for group in fields.get("as-groups") or ()]
+    extra = [
+        (f"Extra-{quote(key, safe=_HEADER_CHARACTERS)}", value)
+        for key, values in (fields.get("as-user-extra") or {}).items()
+        for value in values
+    ]
+    return tuple((f"Impersonate-{header}", str(value)) for header, value in (*single, *groups, *extra) if value)
 
 
 def _api_server(configuration: Any) -> ApiServer:
@@ -100,15 +132,38 @@ def _api_server(configuration: Any) -> ApiServer:
     )
 
 
+def _current_context(paths: str) -> str | None:
+    """Return the current context that counts for kubectl: that of the first file that has one (Load in client-go
+    tools/clientcmd/loader.go). The official loader takes that of the last.
+    """
+    with suppress(*_BROKEN):
+        return next((each["current-context"] for each in _contents(paths) if each.get("current-context")), None)
+    return None
+
+
+def _with_content(paths: str) -> str:
+    """Return the paths without files that are empty, which kubectl ignores if there are others."""
+    parts = [part for part in paths.split(pathsep) if part]
+    return pathsep.join(part for part in parts if not _is_empty(Path(part).expanduser())) or paths
+
+
+def _is_empty(file: Path) -> bool:
+    return file.is_file() and not file.read_bytes().strip()
+
+
+def _contents(paths: str) -> list[dict[str, Any]]:
+    """Return the files in their order. Raises one of _BROKEN for a file that is none."""
+    files = [Path(path).expanduser() for path in paths.split(pathsep) if path]
+    return [yaml.safe_load(file.read_text(encoding="utf-8")) or {} for file in files if file.is_file()]
+
+
 def _unknown_user(paths: str, context: str | None) -> str:
     """Return that the context names a user that no file has, which the loader does not tell; empty if it does not."""
     merged: dict[str, Any] = {"contexts": [], "users": []}
     try:
-        for path in (Path(path).expanduser() for path in paths.split(pathsep) if path):
-            content = yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else None
+        for content in _contents(paths):
             for key in merged:
-                merged[key] += (content or {}).get(key) or []
-            context = context or (content or {}).get("current-context")
+                merged[key] += content.get(key) or []
         user = next(each["context"]["user"] for each in merged["contexts"] if each["name"] == context)
         is_known = any(each["name"] == user for each in merged["users"])
     except (*_BROKEN, StopIteration):
@@ -120,10 +175,13 @@ def _problem(error: Exception) -> str:
     """Return the problem in one line; the loader's own errors about files of another format are not helpful."""
     if isinstance(error, TypeError | AttributeError | KeyError):
         return "not a kubeconfig; expected clusters, contexts, users and current-context"
+    if isinstance(error, TimeoutError):
+        return f"the exec plugin did not answer within {EXEC_SECONDS:g} s"
     unknown = _NO_CONTEXT.search(str(error))
     if unknown is not None:
         return f'there is no context "{unknown[1]}"'
-    return " ".join(str(error).split()) or type(error).__name__
+    # The loader quotes whole entries, which may hold secrets in the environment of an exec plugin.
+    return " ".join(_ENTRY.sub("", str(error)).split()) or type(error).__name__
 
 
 def _refuse_insecure(configuration: Any, server: ApiServer, source: str) -> None:
@@ -140,7 +198,8 @@ def _refuse_insecure(configuration: Any, server: ApiServer, source: str) -> None
         )
     if address.scheme not in {"http", "https"} or not address.hostname:
         raise KubeconfigError(f"{source} has no usable server address: {server.address!r}; expected https://HOST:PORT")
-    if address.scheme == "http" and address.hostname not in LOOPBACK:
+    if address.scheme == "http" and (address.hostname not in LOOPBACK or server.proxy):
         raise KubeconfigError(
-            f"{source} reaches {server.address} without TLS: refused; plain HTTP is allowed on loopback only"
+            f"{source} reaches {server.address} without TLS: refused; plain HTTP is allowed on loopback only, and "
+            "through no proxy"
         )

@@ -11,13 +11,22 @@ from cryptography.x509.oid import NameOID
 
 
 def write_plain_certificates(directory: Path) -> Path:
-    """Write a CA, a server certificate for 127.0.0.1 and a client certificate; return the directory."""
-    key, issuer = ec.generate_private_key(ec.SECP256R1()), x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "ca")])
-    _write_pair(directory, "ca", key, _certificate("ca", key, key, issuer, ca=True))
+    """Write a CA, a server certificate for 127.0.0.1 and a client certificate; return the directory.
+
+    The CA is one below `root`.
+    """
+    root, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
+    above, issuer = _name("root"), _name("ca")
+    _write_pair(directory, "root", root, _certificate("root", root, root, above, ca=True))
+    _write_pair(directory, "ca", key, _certificate("ca", key, root, above, ca=True))
     for name in ("server", "client"):
         own = ec.generate_private_key(ec.SECP256R1())
         _write_pair(directory, name, own, _certificate(name, own, key, issuer, ca=False))
     return directory
+
+
+def _name(common: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common)])
 
 
 def _certificate(
@@ -27,7 +36,7 @@ def _certificate(
     address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
     return (
         x509.CertificateBuilder()
-        .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]))
+        .subject_name(_name(name))
         .issuer_name(issuer)
         .public_key(own.public_key())
         .serial_number(x509.random_serial_number())

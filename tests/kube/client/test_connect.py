@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from devcluster.credentials.certificates import Authority
 from kube.client.api import KubeApi
 from kube.client.connect import LONGEST_LINE, REQUESTS_AT_ONCE, LineTooLong, connect, split_lines
+from kube.client.credentials import REJECTED_SECONDS
 from kube.client.transport import Request
 from kube.errors import Expired, KubeError, Unavailable
 from kube.objects.api_resource import VOLUMES
@@ -295,6 +296,30 @@ async def test_an_exec_plugins_token_is_used_and_refreshed(tmp_path: Path) -> No
             "Bearer token-1",
             "Bearer token-2",
         ]
+
+
+async def test_a_rejected_token_is_read_again_for_the_next_request(tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("one\n")
+    clock = FakeClock()
+
+    async def reject(request: web.Request) -> web.StreamResponse:
+        return web.Response(status=200 if request.headers["Authorization"] == "Bearer two" else 401)
+
+    async with connected(tmp_path, reject, clock, {"tokenFile": str(token), "as": "jane"}) as (transport, server):
+        clock.jump(REJECTED_SECONDS)
+        assert (await transport.send(Request("GET", "/version"))).status == 401
+        token.write_text("two\n")
+        assert (await transport.send(Request("GET", "/version"))).status == 200
+        assert {came.headers["Impersonate-User"] for came in server.requests} == {"jane"}
+
+
+async def test_a_proxy_that_does_not_answer_is_named(tmp_path: Path) -> None:
+    path = kubeconfig(tmp_path, "https://api.example:6443", cluster={"proxy-url": "http://u:s3cret@127.0.0.1:9"})
+    async with await connect(path) as transport:
+        with pytest.raises(Unavailable, match=r"is the proxy http://127\.0\.0\.1:9 running\?") as caught:
+            await transport.send(Request("GET", "/version"))
+    assert "s3cret" not in str(caught.value)
 
 
 async def test_a_rotated_token_file_is_read_again(tmp_path: Path) -> None:

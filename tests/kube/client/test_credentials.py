@@ -10,11 +10,13 @@ import pytest
 
 from kube.client.credentials import (
     REFRESH_SECONDS,
+    REJECTED_SECONDS,
     ApiServer,
     CallerToken,
     Credentials,
     find_api_server,
     load_credentials,
+    proxy_for,
 )
 from kube.client.kubeconfig import KubeconfigUser
 from kube.errors import KubeconfigError
@@ -42,11 +44,14 @@ class Plugin:
         finally:
             self.ended = True
         if self.broken:
-            raise ValueError("the identity provider is away")
+            raise KubeconfigError("the identity provider is away")
         self.header = f"Bearer token-{self.refreshes + 1}"
 
     def is_valid(self, now: datetime) -> bool:
         return now < self.expiry
+
+    def invalidate(self) -> None:
+        self.expiry = START
 
 
 def hanging(clock: FakeClock) -> tuple[Credentials, Plugin]:
@@ -130,6 +135,18 @@ def test_when_a_plugins_credential_is_valid(
     assert KubeconfigUser(SimpleNamespace(_user=user, **state), None).is_valid(START) == valid
 
 
+async def test_a_plugin_is_run_again_once_its_credential_was_rejected_and_one_that_hangs_is_named() -> None:
+    async def hang(_: object) -> None:
+        raise TimeoutError
+
+    loader = SimpleNamespace(_user={"exec": {}}, exec_plugin_expiry=START + timedelta(days=1), load_and_set=hang)
+    user = KubeconfigUser(loader, None)
+    user.invalidate()
+    assert not hasattr(loader, "exec_plugin_expiry")
+    with pytest.raises(KubeconfigError, match="the exec plugin did not answer within 60 s"):
+        await user.renew()
+
+
 async def test_the_places_are_searched_in_order(tmp_path: Path) -> None:
     (tmp_path / ".kube").mkdir()
     home = {"HOME": str(tmp_path)}
@@ -160,7 +177,10 @@ async def test_a_missing_configuration_says_where_it_was_looked_for(
         await load_credentials(kubeconfig_path, None, FakeClock(), environ=environ)
 
 
-async def test_a_pods_rotated_token_is_read_again_and_a_lost_one_is_an_error(tmp_path: Path) -> None:
+async def test_a_pods_rotated_token_is_read_again_and_while_it_cannot_be_read_the_last_one_is_used(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The API server decides when it has expired; without it the Lease would be lost at once."""
     clock = FakeClock()
     token = tmp_path / "token"
     token.write_text("one\n")
@@ -173,9 +193,64 @@ async def test_a_pods_rotated_token_is_read_again_and_a_lost_one_is_an_error(tmp
     clock.jump(61)
     assert await credentials.authorization() == "Bearer two"
     token.unlink()
+    for _ in range(2):
+        clock.jump(61)
+        assert await credentials.authorization() == "Bearer two"
+    assert [record.message for record in caplog.records] == [
+        "Service account token cannot be read; the previous one stays in use"
+    ]
+    token.write_text("three\n")
     clock.jump(61)
-    with pytest.raises(KubeconfigError, match="the pod's service account"):
-        await credentials.authorization()
+    assert await credentials.authorization() == "Bearer three"
+
+
+async def test_rejected_credentials_are_renewed_before_their_time_but_not_all_the_time() -> None:
+    clock = FakeClock()
+    credentials, plugin = hanging(clock)
+    plugin.answer.set()
+    credentials.rejected()
+    assert await credentials.authorization() == "Bearer token-1"
+    clock.jump(REJECTED_SECONDS)
+    credentials.rejected()
+    assert await credentials.authorization() == "Bearer token-2"
+    credentials.rejected()
+    assert await credentials.authorization() == "Bearer token-2"
+
+
+@pytest.mark.parametrize("broken", [{"KUBERNETES_SERVICE_HOST": ""}, {"HOME": "~"}], ids=["no host", "no home"])
+async def test_an_empty_environment_is_no_cluster(broken: dict[str, str]) -> None:
+    with pytest.raises(KubeconfigError, match="no cluster configured"):
+        await load_credentials(None, None, FakeClock(), environ={"HOME": "/nowhere", **broken})
+
+
+async def test_a_pod_without_kubeconfig_has_no_contexts(tmp_path: Path) -> None:
+    for load in (load_credentials, find_api_server):
+        with pytest.raises(KubeconfigError, match='there is no context "prod"'):
+            await load(None, "prod", FakeClock(), environ=POD, service_account=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("host", "no_proxy", "direct"),
+    [
+        ("10.96.0.1", "10.96.0.0/12,.svc", True),
+        ("10.96.0.1", ".svc, 10.96.0.1", True),
+        ("10.96.0.1", "10.97.0.0/16,.svc", False),
+        ("[fd00:10:96::1]", "fd00:10:96::/112", True),
+        ("[fd00:10:96::1]", "[fd00:10:96::1]", True),
+        ("[fd00:10:96::1]", "10.0.0.0/8", False),
+        ("127.0.0.2", "", True),
+        ("api.svc", ".svc", True),
+        ("api.example", ".svc", False),
+    ],
+)
+def test_networks_in_no_proxy_are_reached_directly(
+    monkeypatch: pytest.MonkeyPatch, host: str, no_proxy: str, direct: bool
+) -> None:
+    """As by Go's net/http; a pod's NO_PROXY often is the network of the services."""
+    monkeypatch.setenv("HTTPS_PROXY", "http://corp:3128")
+    monkeypatch.setenv("NO_PROXY", no_proxy)
+    credentials = Credentials(ApiServer(f"https://{host}:443"), CallerToken("t"), "a test", FakeClock())
+    assert proxy_for(credentials) == (None if direct else "http://corp:3128")
 
 
 @pytest.mark.parametrize(

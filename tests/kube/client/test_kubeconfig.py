@@ -19,6 +19,7 @@ from tests.kube.plain_certificates import write_plain_certificates
 from tests.kube.scripted_server import kubeconfig, serving
 
 LOOPBACK = "http://127.0.0.1:1"
+REMOTE = "https://api.example:6443"
 
 
 @pytest.mark.parametrize(
@@ -26,6 +27,7 @@ LOOPBACK = "http://127.0.0.1:1"
     [
         pytest.param("https://h", None, {"insecure-skip-tls-verify": True}, "insecure-skip-tls-verify", id="insecure"),
         pytest.param("http://h:8080", None, None, "without TLS", id="plain http"),
+        pytest.param("http://127.0.0.1:1", None, {"proxy-url": "http://p:1"}, "through no proxy", id="http by proxy"),
         pytest.param("ftp://h", None, None, "no usable server", id="odd scheme"),
         pytest.param("https://h", {}, None, "no credentials", id="no credentials"),
         pytest.param(
@@ -66,7 +68,7 @@ async def test_a_broken_file_is_one_sentence_with_its_path(tmp_path: Path, conte
 
 
 async def test_an_unknown_context_is_named(tmp_path: Path) -> None:
-    with pytest.raises(KubeconfigError, match='there is no context "elsewhere"; compare with: kubectl '):
+    with pytest.raises(KubeconfigError, match=r'there is no context "elsewhere"; compare with: KUBECONFIG=.* kubectl '):
         await connect(kubeconfig(tmp_path, LOOPBACK), context="elsewhere")
 
 
@@ -83,14 +85,57 @@ async def test_a_user_that_the_context_names_and_no_file_has_is_named(tmp_path: 
         await connect(str(path))
 
 
+async def test_of_several_files_the_first_current_context_counts(tmp_path: Path) -> None:
+    """As for kubectl, which ignores empty files too; compared with `kubectl config view --minify`."""
+    files = []
+    for name in ("empty", "dev", "prod"):
+        (directory := tmp_path / name).mkdir()
+        files.append(Path(kubeconfig(directory, f"https://{name}.example")))
+        renamed = yaml.safe_load(files[-1].read_text())
+        renamed["current-context"] = name
+        for kind in ("clusters", "contexts", "users"):
+            renamed[kind][0]["name"] = name
+        renamed["contexts"][0]["context"] = {"cluster": name, "user": name}
+        files[-1].write_text(yaml.safe_dump(renamed))
+    files[0].write_text("")
+    paths = ":".join(map(str, files))
+    assert (await load_credentials(paths, None, FakeClock())).server.address == "https://dev.example"
+    assert (await load_credentials(paths, "prod", FakeClock())).server.address == "https://prod.example"
+    files[1].write_text(files[1].read_text().replace("current-context: dev", "current-context: ''"))
+    assert (await load_credentials(paths, None, FakeClock())).server.address == "https://prod.example"
+
+
+async def test_requests_impersonate_the_user_that_the_kubeconfig_names(tmp_path: Path) -> None:
+    """Without these headers they would have the rights of the user itself, often an administrator."""
+    extra = {"acme.example/scope": ["a", "b"]}
+    user = {"token": "t", "as": "jane", "as-uid": "7", "as-groups": ["dev", "ops"], "as-user-extra": extra}
+    credentials = await load_credentials(kubeconfig(tmp_path, REMOTE, user), None, FakeClock())
+    assert credentials.impersonation == (
+        ("Impersonate-User", "jane"),
+        ("Impersonate-Uid", "7"),
+        ("Impersonate-Group", "dev"),
+        ("Impersonate-Group", "ops"),
+        ("Impersonate-Extra-acme.example%2Fscope", "a"),
+        ("Impersonate-Extra-acme.example%2Fscope", "b"),
+    )
+
+
+async def test_secrets_for_an_exec_plugin_are_not_in_messages(tmp_path: Path) -> None:
+    plugin = {"apiVersion": "v1", "command": "x", "env": [{"name": "TOKEN", "value": "s3cret"}]}
+    path = kubeconfig(tmp_path, REMOTE, {"client-certificate-data": None, "exec": plugin})
+    with pytest.raises(KubeconfigError, match="client-certificate") as caught:
+        await load_credentials(path, None, FakeClock())
+    assert "s3cret" not in str(caught.value)
+
+
 async def test_the_kubeconfigs_proxy_is_used(tmp_path: Path) -> None:
-    path = kubeconfig(tmp_path, LOOPBACK, cluster={"proxy-url": "http://proxy:3128"})
+    path = kubeconfig(tmp_path, REMOTE, cluster={"proxy-url": "http://proxy:3128"})
     credentials = await load_credentials(path, None, FakeClock())
     assert proxy_for(credentials) == "http://proxy:3128"
 
 
 async def test_a_proxy_without_scheme_is_one_of_http(tmp_path: Path) -> None:
-    path = kubeconfig(tmp_path, LOOPBACK, cluster={"proxy-url": "proxy:3128"})
+    path = kubeconfig(tmp_path, REMOTE, cluster={"proxy-url": "proxy:3128"})
     assert proxy_for(await load_credentials(path, None, FakeClock())) == "http://proxy:3128"
 
 
@@ -122,6 +167,7 @@ async def tls_server(authority: Path) -> Any:
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(authority / "ca.crt"))
     context.verify_mode = ssl.CERT_REQUIRED
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT  # which Python 3.13 sets, and no API server
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     context.load_cert_chain(authority / "server.crt", authority / "server.key")
 
     async def whoami(request: web.Request) -> web.StreamResponse:

@@ -96,7 +96,7 @@ def test_a_kind_may_precede_its_names_as_for_kubectl(
 
 def test_a_file_that_is_nested_too_deeply_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "deep.json"
-    path.write_text('{"kind": "Pod", "metadata": ' + '{"a": ' * 50_000 + "1" + "}" * 50_001)
+    path.write_text('{"kind": "Pod", "metadata": ' + '{"a": ' * 500_000 + "1" + "}" * 500_001)
     assert main(["why", "-f", str(path)]) == 1
     assert "nested too deeply" in capsys.readouterr().err
 

@@ -1,0 +1,74 @@
+"""TLS towards the API server: which authority is trusted, and the client's own certificate, read again when the files
+change.
+
+The authority of a cluster is rotated, and so are client certificates. New connections use the files of the moment, as
+those of client-go do (transport/ca_rotation.go, cert_rotation.go).
+"""
+
+import logging
+import ssl
+from pathlib import Path
+from typing import Final
+
+from kube.client.credentials import ApiServer, Credentials
+from kube.errors import KubeconfigError
+
+LOOK_SECONDS: Final = 60.0
+"""How often the files are read."""
+
+logger = logging.getLogger(__name__)
+
+
+class ClientCertificates:
+    """Holds the TLS settings of a client. `context` is another one after the files have changed."""
+
+    def __init__(self, credentials: Credentials) -> None:
+        """Read the files. Raises KubeconfigError if they cannot be used."""
+        self._server = credentials.server
+        self._clock = credentials.clock
+        self._looked_at = self._clock.monotonic()
+        try:
+            self._content = self._read()
+            self.context = _load(self._server)
+        except OSError as error:
+            raise KubeconfigError(f"cannot use the certificates of {credentials.source}: {error}") from error
+
+    def refresh(self) -> None:
+        """Use the files if they have changed since they were read, a minute ago or earlier, and can be used."""
+        if self._clock.monotonic() - self._looked_at < LOOK_SECONDS:
+            return
+        self._looked_at = self._clock.monotonic()
+        try:
+            content = self._read()
+            if content != self._content:
+                # Recorded before they are loaded: invalid files are reported once.
+                self._content = content
+                self.context = _load(self._server)
+        except OSError as error:
+            file = self._server.certificate_authority or self._server.certificate
+            logger.warning(
+                "Certificates rejected; the previous ones stay in use", extra={"file": file, "error": str(error)}
+            )
+
+    def _read(self) -> tuple[bytes, ...]:
+        files = (self._server.certificate_authority, self._server.certificate, self._server.key)
+        return tuple(Path(file).read_bytes() for file in files if file)
+
+
+def _load(server: ApiServer) -> ssl.SSLContext:
+    """Return the TLS settings of a client. Raises OSError, of which ssl.SSLError is a subclass."""
+    context = ssl.create_default_context(cafile=server.certificate_authority or None)
+    if server.certificate:
+        context.load_cert_chain(server.certificate, server.key or None)
+    verify_as_kubernetes(context)
+    return context
+
+
+def verify_as_kubernetes(context: ssl.SSLContext) -> None:
+    """Accept the certificates that Go accepts, on every version of Python. Chain, dates and host name are verified.
+
+    They need neither key ids nor key usage, which Python 3.13 requires and many CAs leave out, and a trusted authority
+    need not be a root.
+    """
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN

@@ -1,12 +1,14 @@
-# pvc-prebinder: common tasks as one-word targets. `make` lists them. Needs make, Python 3.11 or newer, and PyPI or a
+# pvc-prebinder: common tasks as one-word targets. `make` lists them. Needs make, Python 3.11 to 3.14, and PyPI or a
 # mirror of it; nothing is installed outside .venv.
 
 .DEFAULT_GOAL := help
 .PHONY: help install install-manifest manifests-check demo test e2e skew sidecars image lock check bench soak clean
 
 CANDIDATES := python3 python3.14 python3.13 python3.12 python3.11
+# Newer ones have to compile dependencies that PyPI does not have compiled for them yet.
+SUPPORTED := import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 15))
 PYTHON ?= $(shell for python in $(CANDIDATES); do \
-	if $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo $$python; break; fi; done)
+	if $$python -c '$(SUPPORTED)' 2>/dev/null; then echo $$python; break; fi; done)
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 # A subset of the tests: make test ARGS='tests/kube -k quantity'
@@ -18,9 +20,9 @@ help: ## List the targets
 install: $(INSTALLED) ## Create .venv with the command .venv/bin/pvc-prebinder (editable)
 
 $(INSTALLED): pyproject.toml
-	@if [ -z "$(PYTHON)" ] || ! $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
-		echo "pvc-prebinder needs Python 3.11 or newer; found $$($(or $(PYTHON),python3) --version 2>&1 | head -n 1)." >&2; \
-		echo "Name one: make $(or $(MAKECMDGOALS),install) PYTHON=/path/to/python3.11" >&2; exit 1; fi
+	@if [ -z "$(PYTHON)" ] || ! $(PYTHON) -c '$(SUPPORTED)' 2>/dev/null; then \
+		echo "pvc-prebinder needs Python 3.11 to 3.14; found $$($(or $(PYTHON),python3) --version 2>&1 | head -n 1)." >&2; \
+		echo "Name one: make $(or $(MAKECMDGOALS),install) PYTHON=/path/to/python3.13" >&2; exit 1; fi
 	@echo "Installing into .venv with $$($(PYTHON) --version); the first time takes a minute or two."
 	@[ -x $(BIN)/pip ] || $(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'

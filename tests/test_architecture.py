@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from kube.decoding.interning import DecodedParts, Pool
 from kube.objects.model import Taint
+from kube.persistent_map import Map
 from kube.store.store import Store
 from prebinder import cli
 from prebinder.config import config_file
@@ -78,7 +79,7 @@ def can_change(value: object) -> bool:
     if isinstance(value, dict | list | set | deque | bytearray):
         return True
     kind = type(value)
-    if isinstance(value, (type, Enum, *BOUNDED_CACHES)) or kind.__module__.split(".")[0] not in PRODUCT:
+    if isinstance(value, (type, Enum, Map, *BOUNDED_CACHES)) or kind.__module__.split(".")[0] not in PRODUCT:
         return False
     if is_dataclass(value):
         return not kind.__dataclass_params__.frozen  # type: ignore[attr-defined]

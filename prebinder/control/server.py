@@ -15,7 +15,7 @@ from aiohttp import web
 from prebinder.config.loopback import refuse_reachable
 from prebinder.control.cbor_rpc import Method, answer
 from prebinder.control.request import guard, read_body
-from prebinder.runtime.listening import listen
+from prebinder.runtime.listening import listen, runner_of
 
 LARGEST_CALL: Final = 64 * 1024
 """Bytes."""
@@ -63,9 +63,7 @@ class ControlServer:
         for route in self._routes:
             application.router.add_route(route.method, route.path, route.handler)
         # Disconnected clients are not waited for: their profile is cancelled.
-        runner = web.AppRunner(
-            application, access_log=None, shutdown_timeout=1.0, auto_decompress=False, handler_cancellation=True
-        )
+        runner = runner_of(application, auto_decompress=False, handler_cancellation=True)
         self.port = await listen(self._open, runner, self._host, self.port)
         return self
 

@@ -18,13 +18,15 @@ from aiohttp import web
 
 from kube.clock import Clock
 from prebinder.runtime.health_server import Check
-from prebinder.runtime.listening import listen
+from prebinder.runtime.listening import listen, runner_of
 from prebinder.runtime.serving_certificate import ServingCertificate
 from scheduler.extender.extender import Answer
 from scheduler.extender.wire import MalformedRequest
 
 LARGEST_BODY: Final = 4 * 1024 * 1024
 """Bytes. A pod has at most 1.5 MiB; that leaves room for 10,000 nodes with the longest possible names."""
+BODIES_AT_ONCE: Final = 64 * 1024 * 1024
+"""Bytes of all bodies that are on their way. With 5,000 nodes one has some 100 KiB."""
 BODY_SECONDS: Final = 5.0
 """For a body to arrive: kube-scheduler's own limit for the whole call, unless configured shorter."""
 REPORT_SECONDS: Final = 60.0
@@ -92,6 +94,8 @@ class ExtenderServer:
         self._leaving = False
         self._next_reports: dict[tuple[str, int], float] = {}
         self._next_second_look = 0.0
+        self._expected = 0
+        """Bytes of the bodies that are on their way, as far as their senders say."""
         self.port = 0
 
     async def __aenter__(self) -> Self:
@@ -99,7 +103,7 @@ class ExtenderServer:
         application = web.Application(client_max_size=LARGEST_BODY)
         application.add_routes([web.post(f"/{verb}", self._handler(verb)) for verb in self._verbs])
         # kube-scheduler does not compress; another client could send little that expands to much.
-        runner = web.AppRunner(application, access_log=None, shutdown_timeout=1.0, auto_decompress=False)
+        runner = runner_of(application, auto_decompress=False)
         to = self._listening
         context = to.certificate.context if to.certificate is not None else None
         self.port = await listen(self._open, runner, to.host, to.port, context)
@@ -141,6 +145,10 @@ class ExtenderServer:
             return self._rejected(verb, HTTPStatus.SERVICE_UNAVAILABLE, problem)
         if (request.content_length or 0) > LARGEST_BODY:
             return self._rejected(verb, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"expected at most {LARGEST_BODY} bytes")
+        expected = LARGEST_BODY if request.content_length is None else request.content_length
+        if self._expected + expected > BODIES_AT_ONCE:
+            return self._rejected(verb, HTTPStatus.SERVICE_UNAVAILABLE, "too many requests at once")
+        self._expected += expected
         try:
             async with asyncio.timeout(self._listening.body_seconds):
                 body = await request.read()
@@ -149,6 +157,8 @@ class ExtenderServer:
             return self._rejected(verb, HTTPStatus.REQUEST_TIMEOUT, text)
         except web.RequestPayloadError as error:
             return self._rejected(verb, HTTPStatus.BAD_REQUEST, str(error))
+        finally:
+            self._expected -= expected
         try:
             answer = await self._answer(verb, body)
         except MalformedRequest as error:

@@ -18,7 +18,7 @@ from rich.console import Console
 
 from kube.errors import Forbidden, KubeconfigError, KubeError, Unauthorized
 from prebinder.errors import CommandError
-from prebinder.runtime.listening import listen
+from prebinder.runtime.listening import listen, runner_of
 from prebinder.view.feeds.caller_feed import NoTokenError, TooManyPagesError
 from prebinder.view.feeds.publisher import Caller, Message
 from prebinder.view.page_files import PageFile, page_files
@@ -33,6 +33,8 @@ _TEXT_WIDTH: Final = 72
 """Columns of the text, so that it fits beside the map; a terminal of this width shows the same lines."""
 _KEEPALIVE_SECONDS: Final = 15.0
 """Between two lines of a stream, so that nothing between here and the browser takes it for dead."""
+_SEND_SECONDS: Final = 30.0
+"""For a reader to take what is sent to it. Until then it holds a page, with its watches."""
 _KINDS: Final = {"pvc": "PersistentVolumeClaim", "pod": "Pod", "pv": "PersistentVolume"}
 
 
@@ -77,7 +79,7 @@ class ViewServer:
             ]
         )
         # Who goes away is not waited for: a stream ends with its reader.
-        runner = web.AppRunner(application, access_log=None, shutdown_timeout=1.0, handler_cancellation=True)
+        runner = runner_of(application, handler_cancellation=True)
         self.port = await listen(self._open, runner, self._host, self.port)
         return self
 
@@ -111,27 +113,39 @@ class ViewServer:
             async with self._feed.following(_caller(request)) as messages:
                 response = web.StreamResponse(headers={**HEADERS, "Content-Type": "text/event-stream"})
                 await response.prepare(request)
-                await _send(response, messages)
+                try:
+                    await _send(response, messages)
+                except TimeoutError:
+                    if request.transport is not None:
+                        request.transport.abort()
         return response
 
 
 async def _send(response: web.StreamResponse, messages: AsyncIterator[Message]) -> None:
-    """Write messages until there are no more or the reader is gone; a comment when nothing happens."""
+    """Write messages until there are no more or the reader is gone; a comment when nothing happens.
+
+    Raises TimeoutError if the reader does not take them.
+    """
     following = asyncio.ensure_future(anext(messages))
     try:
         while True:
             await asyncio.wait({following}, timeout=_KEEPALIVE_SECONDS)
             if not following.done():
-                await response.write(b": nothing new\n\n")
+                await _write(response, b": nothing new\n\n")
                 continue
             message = following.result()
-            await response.write(b"event: %b\ndata: %b\n\n" % (message.event.encode(), message.data))
+            await _write(response, b"event: %b\ndata: %b\n\n" % (message.event.encode(), message.data))
             following = asyncio.ensure_future(anext(messages))
     except (StopAsyncIteration, ConnectionError):
         return
     finally:
         following.cancel()
         await asyncio.wait({following})
+
+
+async def _write(response: web.StreamResponse, data: bytes) -> None:
+    async with asyncio.timeout(_SEND_SECONDS):
+        await response.write(data)
 
 
 @contextmanager

@@ -23,6 +23,9 @@ from prebinder.why.targets import Target
 MOST_PAGES: Final = 8
 """Open at once. Each may hold a whole cluster in memory."""
 
+MOST_ANSWERS: Final = 16
+"""Of `why`, worked out at a time; others wait. Each reads the claims, volumes and nodes."""
+
 LONGEST_SECONDS: Final = 300.0
 """For which one page is followed by one judgement of its token."""
 
@@ -51,6 +54,7 @@ class CallerFeed:
         self._clock = clock
         self._longest = longest_seconds
         self._pages = 0
+        self._answers = asyncio.Semaphore(MOST_ANSWERS)
 
     @asynccontextmanager
     async def following(self, caller: Caller) -> AsyncIterator[AsyncIterator[Message]]:
@@ -70,7 +74,7 @@ class CallerFeed:
 
     async def explain(self, target: Target, caller: Caller) -> tuple[WhyReport, datetime]:
         _check(caller.token)
-        async with self._connect(caller.token) as api:
+        async with self._answers, self._connect(caller.token) as api:
             return await explain_live(api, target, self._scope, self._clock)
 
     async def _for_a_while(self, messages: AsyncIterator[Message]) -> AsyncIterator[Message]:

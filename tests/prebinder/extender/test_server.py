@@ -105,6 +105,18 @@ async def test_a_body_that_does_not_come_is_given_up() -> None:
         writer.close()
 
 
+async def test_bodies_that_are_on_their_way_do_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("prebinder.extender.server.BODIES_AT_ONCE", len(BODY) + 10)
+    async with running_extender(answers()) as server:
+        _, writer = await asyncio.open_connection(LOOPBACK, server.port)
+        writer.write(b"POST /filter HTTP/1.1\r\nHost: x\r\nContent-Length: 11\r\n\r\n{")
+        await server.counts.some_began.wait()
+        assert await server.post("filter", BODY) == (503, b"too many requests at once\n")
+        writer.transport.abort()
+        await server.counts.some_ended.wait()
+        assert (await server.post("filter", BODY))[0] == 200
+
+
 async def test_a_client_that_goes_away_stops_nothing(caplog: pytest.LogCaptureFixture) -> None:
     async with running_extender(answers()) as server:
         _, writer = await asyncio.open_connection(LOOPBACK, server.port)

@@ -1,5 +1,7 @@
 """TLS of the extender: who is admitted, and what happens when files are replaced."""
 
+import asyncio
+import socket
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -125,3 +127,40 @@ def test_files_that_cannot_be_used_are_an_error_at_the_start(parties: tuple[Part
         ServingCertificate(CertificateFiles(old.server.certificate, new.server.key))
     with pytest.raises(FileNotFoundError):
         ServingCertificate(CertificateFiles(tmp_path / "none", new.server.key))
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+async def test_a_session_does_not_outlive_the_authority_of_its_client(
+    parties: tuple[Party, Party], tmp_path: Path, version: ssl.TLSVersion
+) -> None:
+    """A resumed session would not be verified again."""
+    old, new = parties
+    certificate = ServingCertificate(mount(old, tmp_path / "mount"))
+    client = old.trust(shows=old)
+    client.maximum_version = version
+    client.check_hostname, client.verify_mode = False, ssl.CERT_NONE
+    async with served(certificate) as server:
+        session = await resumable(server, client, None)
+        assert (session is not None) == (version is ssl.TLSVersion.TLSv1_3)
+        mount(new, tmp_path / "mount")
+        await certificate.refresh()
+        assert await resumable(server, client, session) is None
+
+
+async def resumable(
+    server: RunningExtender, client: ssl.SSLContext, session: ssl.SSLSession | None
+) -> ssl.SSLSession | None:
+    """Return the session of a connection that got an answer, None if it got none."""
+    return await asyncio.to_thread(_resumable, server.port, client, session)
+
+
+def _resumable(port: int, client: ssl.SSLContext, session: ssl.SSLSession | None) -> ssl.SSLSession | None:
+    try:
+        with (
+            socket.create_connection((LOOPBACK, port), timeout=60) as plain,
+            client.wrap_socket(plain, session=session) as secured,
+        ):
+            secured.sendall(b"GET /filter HTTP/1.1\r\nHost: x\r\n\r\n")
+            return secured.session if secured.recv(9) else None
+    except ssl.SSLError:
+        return None

@@ -1,7 +1,9 @@
 """What the server answers, and to which clients."""
 
+import asyncio
 import io
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -10,7 +12,10 @@ import pytest
 from binder.reservation.contract import DEFAULT_PREFIX
 from prebinder.cli import main
 from prebinder.view.feeds.file_feed import FileFeed
+from prebinder.view.feeds.publisher import Caller, Message
 from prebinder.why.reading.file import facts_from
+from prebinder.why.report.report import WhyReport
+from prebinder.why.targets import Target
 from tests.prebinder.view.clusters import Cluster, small
 from tests.prebinder.view.served_view import Browser, served
 
@@ -168,3 +173,35 @@ async def test_names_with_markup_are_data(tmp_path: Path) -> None:
         answer = await browser.get("/api/v1alpha1/view")
     assert answer.headers["Content-Type"].startswith("application/json")
     assert answer.document["volumes"][name]["zone"] == "<script>alert(2)</script>"
+
+
+class Endless:
+    """A feed with more than a reader takes that never reads. `left` is set when it is no longer followed."""
+
+    def __init__(self) -> None:
+        self.left = asyncio.Event()
+
+    @asynccontextmanager
+    async def following(self, caller: Caller) -> AsyncIterator[AsyncIterator[Message]]:
+        try:
+            yield self._messages()
+        finally:
+            self.left.set()
+
+    async def _messages(self) -> AsyncIterator[Message]:
+        while True:
+            yield Message("view", b"x" * 2**20)
+
+    async def explain(self, target: Target, caller: Caller) -> tuple[WhyReport, datetime]:
+        raise NotImplementedError
+
+
+async def test_a_page_that_is_not_read_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would hold one of few places, with its watches, for as long as its client likes."""
+    monkeypatch.setattr("prebinder.view.server._SEND_SECONDS", 0.1)
+    feed = Endless()
+    async with served(feed) as browser:
+        _, writer = await asyncio.open_connection("127.0.0.1", browser.port)
+        writer.write(b"GET /api/v1alpha1/stream HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        await asyncio.wait_for(feed.left.wait(), 60)
+        writer.transport.abort()

@@ -76,11 +76,11 @@ async def credentials_of(paths: str, context: str | None, clock: Clock) -> Crede
     """
     configuration: Any = Configuration(client_session_kwargs={"trust_env": False})
     source = f"kubeconfig {paths}"
-    files, context = _with_content(paths), context or _current_context(paths)
+    context = context or _current_context(paths)
     try:
         loader = await asyncio.wait_for(
             load_kube_config(  # type: ignore[no-untyped-call]
-                config_file=files,
+                config_file=_with_content(paths),
                 context=context,
                 client_configuration=configuration,
                 persist_config=False,

@@ -67,6 +67,12 @@ async def test_a_broken_file_is_one_sentence_with_its_path(tmp_path: Path, conte
     assert f"cannot use kubeconfig {path}: " in str(caught.value)
 
 
+async def test_a_file_that_cannot_be_read_is_one_sentence_with_its_path() -> None:
+    path = "/proc/self/mem"
+    with pytest.raises(KubeconfigError, match=f"kubeconfig {path}"):
+        await connect(path)
+
+
 async def test_an_unknown_context_is_named(tmp_path: Path) -> None:
     with pytest.raises(KubeconfigError, match=r'there is no context "elsewhere"; compare with: KUBECONFIG=.* kubectl '):
         await connect(kubeconfig(tmp_path, LOOPBACK), context="elsewhere")

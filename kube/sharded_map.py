@@ -3,7 +3,7 @@
 It stands in for `immutables.Map` (kube.persistent_map) and has the part of its interface that we use.
 """
 
-from collections.abc import ItemsView, Iterable, Iterator, Mapping, ValuesView
+from collections.abc import ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
 from itertools import chain
 from typing import Any, Final, Generic, TypeVar, overload
 
@@ -20,25 +20,12 @@ LARGEST: Final = 256
 _ABSENT: Final[Any] = object()
 
 
-class Map(Mapping[K, V_co]):
-    """An immutable map. It is equal to every mapping with the same items."""
+class _Shards(Generic[K, V_co]):
+    """Dicts, of which the hash of a key chooses one."""
 
     __slots__ = ("_length", "_shards")
-    _shards: tuple[dict[K, V_co], ...]
+    _shards: Sequence[dict[K, V_co]]
     _length: int
-
-    def __init__(self, items: Items[K, V_co] = ()) -> None:
-        content = dict(items)
-        count = 1
-        while len(content) > LARGEST * count:
-            count *= 2
-        self._shards, self._length = tuple(_spread(content, count)), len(content)
-
-    @classmethod
-    def _of(cls, shards: tuple[dict[K, V_co], ...], length: int) -> "Map[K, V_co]":
-        made = cls.__new__(cls)
-        made._shards, made._length = shards, length
-        return made
 
     def __getitem__(self, key: K) -> V_co:
         shards = self._shards
@@ -57,6 +44,25 @@ class Map(Mapping[K, V_co]):
 
     def __len__(self) -> int:
         return self._length
+
+
+class Map(_Shards[K, V_co], Mapping[K, V_co]):
+    """An immutable map. It is equal to every mapping with the same items."""
+
+    __slots__ = ()
+
+    def __init__(self, items: Items[K, V_co] = ()) -> None:
+        content = dict(items)
+        count = 1
+        while len(content) > LARGEST * count:
+            count *= 2
+        self._shards, self._length = tuple(_spread(content.items(), count)), len(content)
+
+    @classmethod
+    def _of(cls, shards: tuple[dict[K, V_co], ...], length: int) -> "Map[K, V_co]":
+        made = cls.__new__(cls)
+        made._shards, made._length = shards, length
+        return made
 
     def __iter__(self) -> Iterator[K]:
         return chain.from_iterable(self._shards)
@@ -95,35 +101,20 @@ class Map(Mapping[K, V_co]):
 
     def mutate(self) -> "MapMutation[K, V_co]":
         """Return a copy that can be changed until it is finished. It costs little while it is not changed."""
-        return MapMutation(self, self._shards)
+        return MapMutation(self)
 
 
-class MapMutation(Generic[K, V]):
+class MapMutation(_Shards[K, V]):
     """Changes of a map that become visible together. Shards that do not change are shared with it."""
 
-    __slots__ = ("_length", "_of", "_own", "_shards")
+    __slots__ = ("_of", "_own")
+    _shards: list[dict[K, V]]
 
-    def __init__(self, of: Map[K, V], shards: tuple[dict[K, V], ...]) -> None:
+    def __init__(self, of: Map[K, V]) -> None:
         self._of, self._length = of, len(of)
-        self._shards = list(shards)
+        self._shards = list(of._shards)
         self._own: set[int] = set()
         """Numbers of the shards that are no longer shared."""
-
-    def __getitem__(self, key: K) -> V:
-        return self._shards[hash(key) & (len(self._shards) - 1)][key]
-
-    @overload
-    def get(self, key: K, /) -> V | None: ...
-    @overload
-    def get(self, key: K, /, default: V | D) -> V | D: ...
-    def get(self, key: K, default: V | D | None = None) -> V | D | None:
-        return self._shards[hash(key) & (len(self._shards) - 1)].get(key, default)
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._shards[hash(key) & (len(self._shards) - 1)]
-
-    def __len__(self) -> int:
-        return self._length
 
     def __setitem__(self, key: K, value: V) -> None:
         if self.get(key, _ABSENT) is value:
@@ -155,7 +146,7 @@ class MapMutation(Generic[K, V]):
 
     def _double(self) -> None:
         items = chain.from_iterable(shard.items() for shard in self._shards)
-        self._shards = _spread(dict(items), 2 * len(self._shards))
+        self._shards = _spread(items, 2 * len(self._shards))
         self._own = set(range(len(self._shards)))
 
 
@@ -173,10 +164,10 @@ class _Values(ValuesView[V]):
         return chain.from_iterable(shard.values() for shard in self._mapping._shards)
 
 
-def _spread(content: dict[K, V], count: int) -> list[dict[K, V]]:
+def _spread(items: Iterable[tuple[K, V]], count: int) -> list[dict[K, V]]:
     if count == 1:
-        return [content]
+        return [dict(items)]
     shards: list[dict[K, V]] = [{} for _ in range(count)]
-    for key, value in content.items():
+    for key, value in items:
         shards[hash(key) & (count - 1)][key] = value
     return shards

@@ -6,6 +6,7 @@ user.
 
 import asyncio
 import re
+from collections.abc import Iterator
 from contextlib import suppress
 from datetime import datetime
 from os import pathsep
@@ -76,7 +77,8 @@ async def credentials_of(paths: str, context: str | None, clock: Clock) -> Crede
     """
     configuration: Any = Configuration(client_session_kwargs={"trust_env": False})
     source = f"kubeconfig {paths}"
-    context = context or _current_context(paths)
+    if context is None and len(_files(paths)) > 1:  # of a single file the loader reads it, which may take a second
+        context = _current_context(paths)
     try:
         loader = await asyncio.wait_for(
             load_kube_config(  # type: ignore[no-untyped-call]
@@ -132,6 +134,10 @@ def _api_server(configuration: Any) -> ApiServer:
     )
 
 
+def _files(paths: str) -> list[Path]:
+    return [Path(path).expanduser() for path in paths.split(pathsep) if path]
+
+
 def _current_context(paths: str) -> str | None:
     """Return the current context that counts for kubectl: that of the first file that has one (Load in client-go
     tools/clientcmd/loader.go). The official loader takes that of the last.
@@ -143,23 +149,24 @@ def _current_context(paths: str) -> str | None:
 
 def _with_content(paths: str) -> str:
     """Return the paths without files that are empty, which kubectl ignores if there are others."""
-    parts = [part for part in paths.split(pathsep) if part]
-    return pathsep.join(part for part in parts if not _is_empty(Path(part).expanduser())) or paths
+    return pathsep.join(str(file) for file in _files(paths) if not _is_empty(file)) or paths
 
 
 def _is_empty(file: Path) -> bool:
     return file.is_file() and not file.read_bytes().strip()
 
 
-def _contents(paths: str) -> list[dict[str, Any]]:
-    """Return the files in their order. Raises one of _BROKEN for a file that is none."""
-    files = [Path(path).expanduser() for path in paths.split(pathsep) if path]
-    return [yaml.safe_load(file.read_text(encoding="utf-8")) or {} for file in files if file.is_file()]
+def _contents(paths: str) -> Iterator[dict[str, Any]]:
+    """Yield the content of each file. Raises one of _BROKEN for a file that is no kubeconfig."""
+    for file in _files(paths):
+        if file.is_file():
+            yield yaml.safe_load(file.read_text(encoding="utf-8")) or {}
 
 
 def _unknown_user(paths: str, context: str | None) -> str:
     """Return that the context names a user that no file has, which the loader does not tell; empty if it does not."""
     merged: dict[str, Any] = {"contexts": [], "users": []}
+    context = context or _current_context(paths)
     try:
         for content in _contents(paths):
             for key in merged:

@@ -12,6 +12,7 @@ from typing import Final
 
 from kube.client.credentials import ApiServer, Credentials
 from kube.errors import KubeconfigError
+from kube.reloaded_files import ReloadedFiles
 
 LOOK_SECONDS: Final = 60.0
 """How often the files are read."""
@@ -24,14 +25,17 @@ class ClientCertificates:
 
     def __init__(self, credentials: Credentials) -> None:
         """Read the files. Raises KubeconfigError if they cannot be used."""
-        self._server = credentials.server
-        self._clock = credentials.clock
+        server, self._clock = credentials.server, credentials.clock
+        self._names = [file for file in (server.certificate_authority, server.certificate, server.key) if file]
         self._looked_at = self._clock.monotonic()
         try:
-            self._content = self._read()
-            self.context = _load(self._server)
+            self._files = ReloadedFiles([Path(name) for name in self._names], lambda: _load(server))
         except OSError as error:
             raise KubeconfigError(f"cannot use the certificates of {credentials.source}: {error}") from error
+
+    @property
+    def context(self) -> ssl.SSLContext:
+        return self._files.value
 
     def refresh(self) -> None:
         """Use the files if they have changed since they were read, a minute ago or earlier, and can be used."""
@@ -39,20 +43,12 @@ class ClientCertificates:
             return
         self._looked_at = self._clock.monotonic()
         try:
-            content = self._read()
-            if content != self._content:
-                # Recorded before they are loaded: invalid files are reported once.
-                self._content = content
-                self.context = _load(self._server)
+            self._files.refresh()
         except OSError as error:
-            file = self._server.certificate_authority or self._server.certificate
             logger.warning(
-                "Certificates rejected; the previous ones stay in use", extra={"file": file, "error": str(error)}
+                "Certificates rejected; the previous ones stay in use",
+                extra={"file": self._names[0], "error": str(error)},
             )
-
-    def _read(self) -> tuple[bytes, ...]:
-        files = (self._server.certificate_authority, self._server.certificate, self._server.key)
-        return tuple(Path(file).read_bytes() for file in files if file)
 
 
 def _load(server: ApiServer) -> ssl.SSLContext:

@@ -13,6 +13,7 @@ from typing import Final, NoReturn
 
 from kube.client.client_certificates import verify_as_kubernetes
 from kube.clock import Clock, every
+from kube.reloaded_files import ReloadedFiles
 
 LOOK_SECONDS: Final = 10.0
 """How often the files are read. The kubelet itself takes up to a minute to bring a changed Secret into a pod."""
@@ -28,10 +29,10 @@ class CertificateFiles:
     key: Path
     client_authority: Path | None = None
 
-    def content(self) -> tuple[bytes, ...]:
-        """Return the content of the files. Raises OSError."""
+    def followed(self) -> ReloadedFiles[ssl.SSLContext]:
+        """Return the TLS settings of a server, kept up to date. Raises OSError if the files cannot be used."""
         files = (self.certificate, self.key, self.client_authority)
-        return tuple(file.read_bytes() for file in files if file is not None)
+        return ReloadedFiles([file for file in files if file is not None], self.load)
 
     def load(self) -> ssl.SSLContext:
         """Load the files into the TLS settings of a server. Raises OSError, of which ssl.SSLError is a subclass."""
@@ -53,9 +54,8 @@ class ServingCertificate:
 
     def __init__(self, files: CertificateFiles) -> None:
         """Read the files. Raises OSError if they cannot be read or do not belong together."""
-        self._files = files
-        self._content = files.content()
-        self._newest = files.load()
+        self._name = str(files.certificate)
+        self._newest = files.followed()
         self.context = files.load()
         # Called in every handshake, also if the client names no server (it connected to an address).
         self.context.sni_callback = self._show_newest
@@ -67,19 +67,12 @@ class ServingCertificate:
     async def refresh(self) -> None:
         """Use the files if they have changed and are valid."""
         try:
-            content = await asyncio.to_thread(self._files.content)
-            if content == self._content:
-                return
-            # Recorded before it is loaded: an invalid pair is reported once.
-            self._content = content
-            self._newest = await asyncio.to_thread(self._files.load)
+            if await asyncio.to_thread(self._newest.refresh):
+                logger.info("Certificate reloaded", extra={"file": self._name})
         except OSError as error:
             logger.warning(
-                "Certificate rejected; the previous one stays in use",
-                extra={"file": str(self._files.certificate), "error": str(error)},
+                "Certificate rejected; the previous one stays in use", extra={"file": self._name, "error": str(error)}
             )
-        else:
-            logger.info("Certificate reloaded", extra={"file": str(self._files.certificate)})
 
     def _show_newest(self, connection: ssl.SSLSocket | ssl.SSLObject, _name: str | None, _: ssl.SSLContext) -> None:
-        connection.context = self._newest
+        connection.context = self._newest.value

@@ -112,6 +112,7 @@ async def test_bodies_that_are_on_their_way_do_not_fill_the_memory(monkeypatch: 
         writer.write(b"POST /filter HTTP/1.1\r\nHost: x\r\nContent-Length: 11\r\n\r\n{")
         await server.counts.some_began.wait()
         assert await server.post("filter", BODY) == (503, b"too many requests at once\n")
+        server.counts.some_ended.clear()
         writer.transport.abort()
         await server.counts.some_ended.wait()
         assert (await server.post("filter", BODY))[0] == 200

@@ -15,7 +15,7 @@ from aiohttp import web
 from prebinder.config.loopback import refuse_reachable
 from prebinder.control.cbor_rpc import Method, answer
 from prebinder.control.request import guard, read_body
-from prebinder.runtime.listening import listen, runner_of
+from prebinder.serving.listening import listen, runner_of
 
 LARGEST_CALL: Final = 64 * 1024
 """Bytes."""

@@ -34,12 +34,12 @@ from prebinder.metrics.collectors.cluster import ClusterState
 from prebinder.metrics.instruments import Instruments
 from prebinder.preflight.class_outlook import outlooks
 from prebinder.runtime.clients import Access, own_namespace
-from prebinder.runtime.health_server import Checks, serve_pages
 from prebinder.runtime.heartbeat import Heartbeat
 from prebinder.runtime.informers import DRIFT_SECONDS, Cache, collections_in, settle_heap
 from prebinder.runtime.jobs import Job, scheduled
 from prebinder.runtime.leader_loop import Candidate, LeaderLoop
 from prebinder.runtime.process import run_process
+from prebinder.serving.health_server import Checks, serve_pages
 
 COMPONENT: Final = "pvc-prebinder"
 FLUSH_SECONDS: Final = 5.0

@@ -13,8 +13,8 @@ from kube.store.store import Store
 from prebinder.config.loopback import is_loopback
 from prebinder.config.settings import ExtenderSettings, Settings, parse_address
 from prebinder.errors import CommandError, UsageError
-from prebinder.runtime.health_server import Check
-from prebinder.runtime.serving_certificate import CertificateFiles, ServingCertificate
+from prebinder.serving.health_server import Check
+from prebinder.serving.serving_certificate import CertificateFiles, ServingCertificate
 
 if TYPE_CHECKING:
     from prebinder.extender.server import ExtenderServer, Observer

@@ -14,11 +14,11 @@ from prebinder.config.settings import Settings
 from prebinder.extender.part import ExtenderPart
 from prebinder.metrics.extender import ExtenderInstruments
 from prebinder.runtime.clients import Access
-from prebinder.runtime.health_server import Checks, serve_pages
 from prebinder.runtime.heartbeat import Heartbeat
 from prebinder.runtime.informers import DRIFT_SECONDS, Cache, collections_in, settle_heap
 from prebinder.runtime.jobs import Job, scheduled
 from prebinder.runtime.process import run_process
+from prebinder.serving.health_server import Checks, serve_pages
 from scheduler.extender.extender import KINDS
 
 logger = logging.getLogger(__name__)

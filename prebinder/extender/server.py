@@ -17,9 +17,9 @@ from typing import Final, Protocol, Self
 from aiohttp import web
 
 from kube.clock import Clock
-from prebinder.runtime.health_server import Check
-from prebinder.runtime.listening import listen, runner_of
-from prebinder.runtime.serving_certificate import ServingCertificate
+from prebinder.serving.health_server import Check
+from prebinder.serving.listening import listen, runner_of
+from prebinder.serving.serving_certificate import ServingCertificate
 from scheduler.extender.extender import Answer
 from scheduler.extender.wire import MalformedRequest
 

@@ -30,7 +30,6 @@ from prebinder.metrics.scheduler import SchedulerInstruments
 from prebinder.preflight.requirements import SCHEDULER
 from prebinder.preflight.server_skew import kinds_to_do_without
 from prebinder.runtime.clients import Access, own_namespace
-from prebinder.runtime.health_server import Checks, serve_pages
 from prebinder.runtime.heartbeat import Heartbeat
 from prebinder.runtime.informers import DRIFT_SECONDS, Cache, settle_heap
 from prebinder.runtime.jobs import Job, scheduled
@@ -41,6 +40,7 @@ from prebinder.scheduler.plugin_failures import PluginFailures
 from prebinder.scheduler.profiles import configuration_for
 from prebinder.scheduler.term import compose
 from prebinder.scheduler.watches import Watches
+from prebinder.serving.health_server import Checks, serve_pages
 from scheduler.standalone.cache import SchedulerCache
 from scheduler.standalone.config_watch import WatchedConfiguration
 from scheduler.standalone.manual_binding import ManualBinding

@@ -8,8 +8,8 @@ from urllib.parse import quote
 
 from prebinder.config.settings import parse_address
 from prebinder.errors import CommandError
-from prebinder.runtime.health_server import HealthServer, probe_pages
 from prebinder.runtime.signals import stop_requested
+from prebinder.serving.health_server import HealthServer, probe_pages
 from prebinder.view.request_guard import LOOPBACK_NAMES
 from prebinder.view.server import Feed, ViewServer
 from prebinder.view.serving import Serving

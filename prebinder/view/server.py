@@ -18,7 +18,7 @@ from rich.console import Console
 
 from kube.errors import Forbidden, KubeconfigError, KubeError, Unauthorized
 from prebinder.errors import CommandError
-from prebinder.runtime.listening import listen, runner_of
+from prebinder.serving.listening import listen, runner_of
 from prebinder.view.feeds.caller_feed import NoTokenError, TooManyPagesError
 from prebinder.view.feeds.publisher import Caller, Message
 from prebinder.view.page_files import PageFile, page_files

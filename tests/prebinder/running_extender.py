@@ -12,8 +12,8 @@ import aiohttp
 
 from devcluster.credentials.certificates import Authority, KeyPair
 from prebinder.extender.server import SECOND_LOOK_SECONDS, Answers, ExtenderServer, Listening
-from prebinder.runtime.health_server import Check
-from prebinder.runtime.serving_certificate import ServingCertificate
+from prebinder.serving.health_server import Check
+from prebinder.serving.serving_certificate import ServingCertificate
 from tests.fake_clock import FakeClock
 
 LOOPBACK = "127.0.0.1"

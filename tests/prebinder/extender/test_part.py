@@ -14,7 +14,7 @@ from kube.store.store import Store
 from prebinder.config.settings import ExtenderSettings, Settings
 from prebinder.errors import CommandError, UsageError
 from prebinder.extender.part import ExtenderPart
-from prebinder.runtime.health_server import Check
+from prebinder.serving.health_server import Check
 from tests.fake_clock import FakeClock
 from tests.prebinder.running_extender import Counts, Party
 from tests.scheduler.extender_requests import arguments

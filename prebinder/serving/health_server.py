@@ -13,7 +13,7 @@ from aiohttp import web
 
 from prebinder.config.settings import ServingSettings, parse_address
 from prebinder.errors import CommandError
-from prebinder.runtime.listening import listen, runner_of
+from prebinder.serving.listening import listen, runner_of
 
 Check = Callable[[], str | None]
 """Returns the problem, None if there is none."""

@@ -7,8 +7,8 @@ from contextlib import AsyncExitStack
 import pytest
 from aiohttp import web
 
-from prebinder.runtime import listening
-from prebinder.runtime.listening import listen, runner_of
+from prebinder.serving import listening
+from prebinder.serving.listening import listen, runner_of
 
 LOOPBACK = "127.0.0.1"
 

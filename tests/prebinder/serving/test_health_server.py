@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import aiohttp
 import pytest
 
-from prebinder.runtime.health_server import Check, HealthServer, Page, metrics_page, probe_pages
+from prebinder.serving.health_server import Check, HealthServer, Page, metrics_page, probe_pages
 
 LOOPBACK = ("127.0.0.1", 0)
 

@@ -11,7 +11,7 @@ from shutil import copyfile
 import aiohttp
 import pytest
 
-from prebinder.runtime.serving_certificate import CertificateFiles, ServingCertificate
+from prebinder.serving.serving_certificate import CertificateFiles, ServingCertificate
 from tests.kube.plain_certificates import write_plain_certificates
 from tests.prebinder.running_extender import LOOPBACK, Party, RunningExtender, running_extender
 from tests.scheduler.extender_requests import arguments, extender, nodes

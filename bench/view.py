@@ -14,12 +14,13 @@ from playwright.async_api import Page
 
 from kube.client.api import KubeApi
 from kube.clock import SystemClock
-from prebinder.view.feeds.cluster_feed import ClusterFeed, Scope
-from prebinder.view.feeds.publisher import Caller
+from prebinder.metrics.unobserved import Unobserved
 from tests.prebinder.view.chromium import launched, opened
-from tests.prebinder.view.clusters import Cluster, many
 from tests.prebinder.view.served_view import served
-from tests.prebinder.view.watched_cluster import WatchedCluster
+from tests.why.view.clusters import Cluster, many
+from tests.why.view.watched_cluster import WatchedCluster
+from why.view.feeds.cluster_feed import ClusterFeed, Scope
+from why.view.feeds.publisher import Caller
 
 ROUNDS = 10
 
@@ -39,7 +40,7 @@ async def measure(nodes: int, volumes: int) -> dict[str, Any]:
     """Return seconds: until volumes are painted, and until a change is; medians and the worst of several."""
     cluster = WatchedCluster(many(nodes, volumes).objects)
     began = time.perf_counter()
-    feed = ClusterFeed(KubeApi(cluster.as_user()), Scope("bench"), SystemClock())
+    feed = ClusterFeed(KubeApi(cluster.as_user()), Scope("bench"), SystemClock(), Unobserved())
     paints, changes = [], []
     async with launched() as browser, feed.open(), served(feed) as server:
         async with feed.following(Caller()) as messages:

@@ -16,8 +16,8 @@ from demo import scene
 from demo.documents import Document
 from demo.show import print_lines
 from demo.stage import demo_node
-from prebinder.reports.match_input import read_objects
-from prebinder.reports.match_pods import PodAnswer, pod_answers, waiting
+from why.match.pods import PodAnswer, pod_answers, waiting
+from why.reading.dump import read_objects
 
 _MINUTES = "Kubernetes is built from source, once; it takes some minutes and uses every core."
 

@@ -16,6 +16,7 @@ from kube.configuration.nearest import did_you_mean
 from kube.redaction import redacted
 from prebinder.command_line.command import PROGRAM, Group, Sections
 from prebinder.errors import CommandError, ExitCode, UsageError
+from why.errors import WhyError
 
 COMPLETION: Final = "_PVC_PREBINDER_COMPLETE"
 """Set by the shell's completion function (click.shell_completion)."""
@@ -80,9 +81,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     debug = _wants_debug(arguments)
     try:
         return run(arguments)
-    except CommandError as error:
-        _report(error, traced=debug)
-        return error.exit_code
     except KeyboardInterrupt:
         return 130  # 128 + SIGINT, as in shells
     except BrokenPipeError:
@@ -90,13 +88,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.FINE
     except Exception as error:
-        cause = _innermost(error)
-        if isinstance(cause, CommandError):
-            _report(cause, traced=debug)
-            return cause.exit_code
-        hint = "" if debug else "; this is a bug, --log-level debug shows the traceback"
-        _report(CommandError(f"{type(cause).__name__}: {cause}{hint}"), traced=debug)
-        return ExitCode.ERROR
+        failure = _failure(_innermost(error), debug=debug)
+        _report(failure, traced=debug)
+        return failure.exit_code
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -157,6 +151,17 @@ def _options(context: click.Context | None) -> list[str]:
 def _wants_debug(arguments: Sequence[str]) -> bool:
     """Whether tracebacks are enabled; read before parsing, because parsing can fail too."""
     return "--log-level=debug" in arguments or ("--log-level", "debug") in pairwise(arguments)
+
+
+def _failure(cause: BaseException, *, debug: bool) -> CommandError:
+    match cause:
+        case CommandError():
+            return cause
+        case WhyError():
+            return CommandError(str(cause))
+        case _:
+            hint = "" if debug else "; this is a bug, --log-level debug shows the traceback"
+            return CommandError(f"{type(cause).__name__}: {cause}{hint}")
 
 
 def _innermost(error: BaseException) -> BaseException:

@@ -46,7 +46,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(autouse=True)
 def logging_as_before() -> Iterator[None]:
     """A command that a test runs in its own process configures logging as if it were alone there."""
-    loggers = [logging.getLogger(name) for name in ("", "prebinder", "scheduler", "binder", "csi", "kube")]
+    loggers = [logging.getLogger(name) for name in ("", "prebinder", "why", "scheduler", "binder", "csi", "kube")]
     levels = [logger.level for logger in loggers]
     yield
     for logger, level in zip(loggers, levels, strict=True):

@@ -25,7 +25,7 @@ from prebinder import cli
 from prebinder.config import config_file
 
 ROOT = Path(__file__).parents[1]
-PRODUCT = ("prebinder", "scheduler", "binder", "csi", "kube", "demo", "devcluster")
+PRODUCT = ("prebinder", "why", "scheduler", "binder", "csi", "kube", "demo", "devcluster")
 COMMANDS = [*(command for commands in cli.SECTIONS.values() for command in commands), *cli.ALIASES]
 GENERATED = ROOT / "csi" / "proto"
 LONGEST_MODULE = 400
@@ -349,7 +349,8 @@ def test_every_change_on_the_architecture_page_names_its_files() -> None:
 
 
 def test_every_room_is_on_the_architecture_page() -> None:
-    rooms = {str(path.parent.relative_to(ROOT)) for path in modules("prebinder", "scheduler", "binder", "csi", "kube")}
+    packages = ("prebinder", "why", "scheduler", "binder", "csi", "kube")
+    rooms = {str(path.parent.relative_to(ROOT)) for path in modules(*packages)}
     nested = {"prebinder/commands/dev", "prebinder/commands/run"}
     assert {room for room in rooms - nested if f"`{room}/`" not in ARCHITECTURE} == set()
 

@@ -40,7 +40,7 @@ def test_the_contract_lists_every_annotation() -> None:
 def test_the_page_about_events_lists_every_event() -> None:
     """Besides the causes, which have pages of their own."""
     published: set[str] = set()
-    for room in ("binder", "csi", "kube", "prebinder", "scheduler"):
+    for room in ("binder", "csi", "kube", "prebinder", "scheduler", "why"):
         for module in (ROOT / room).rglob("*.py"):
             text = module.read_text()
             if "EventDraft(" in text:

@@ -6,7 +6,7 @@ from graphlib import TopologicalSorter
 
 from tests.test_architecture import ROOT, modules
 
-PACKAGES = ("kube", "csi", "binder", "scheduler", "prebinder")
+PACKAGES = ("kube", "csi", "binder", "scheduler", "why", "prebinder")
 
 
 def imported(tree: ast.Module) -> Iterator[str]:

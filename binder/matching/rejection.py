@@ -96,7 +96,7 @@ class Reason(StrEnum):
     ALREADY_ASSIGNED = "AlreadyAssigned"
     WITHDRAWN = "Withdrawn"
     SCHEDULER_ERROR = "SchedulerError"
-    # Why a claim or a pod is still pending, where Kubernetes names only the symptom (prebinder.why).
+    # Why a claim or a pod is still pending, where Kubernetes names only the symptom (why).
     WAIT_FOR_POD_SCHEDULED = "WaitForPodScheduled"
     POD_BYPASSES_SCHEDULER = "PodBypassesScheduler"
     SCHEDULER_NOT_RUNNING = "SchedulerNotRunning"

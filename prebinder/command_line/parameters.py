@@ -10,7 +10,7 @@ from click.shell_completion import CompletionItem
 
 from csi.client.endpoint import Endpoint, parse_endpoint
 from kube.configuration.nearest import did_you_mean
-from prebinder.config.duration import parse_duration
+from kube.rules.duration import parse_duration
 
 
 class Reading(click.ParamType[Any]):

@@ -28,8 +28,8 @@ from prebinder.preflight.driver_outlook import response_check, subject_of
 from prebinder.preflight.kube_scheduler_checks import scheduler_file_checks
 from prebinder.preflight.requirements import CONTROLLER, SCHEDULER, Requirements
 from prebinder.preflight.storage_checks import storage_checks
-from prebinder.reports.tables import console_for, table_of
 from prebinder.runtime.logs import configure
+from why.rendering.tables import console_for, table_of
 
 EXAMPLES: Final = """
 Examples:

@@ -14,9 +14,9 @@ from prebinder.command_line.flags import ENDPOINT_FLAGS, override, settings_flag
 from prebinder.command_line.parameters import OneOf
 from prebinder.config.settings import LoggingSettings, LogLevel, Settings
 from prebinder.errors import ExitCode
-from prebinder.reports.health_watch import Clinic, Printer, watch
-from prebinder.reports.sweep_reports import LatestSweeps
-from prebinder.reports.volume_reader import read_reports, read_volumes
+from prebinder.health.sweep_reports import LatestSweeps
+from prebinder.health.volume_reader import read_reports, read_volumes
+from prebinder.health.watch import Clinic, Printer, watch
 from prebinder.runtime.logs import configure
 
 EXAMPLES: Final = """

@@ -23,9 +23,9 @@ from prebinder.command_line.command import Command, Verbs
 from prebinder.command_line.parameters import OneOf
 from prebinder.config.settings import LoggingSettings, LogLevel
 from prebinder.errors import CommandError, ExitCode, UsageError
-from prebinder.reports.tables import console_for, print_unbroken, table_of
-from prebinder.reports.volume_reader import read_volumes
+from prebinder.health.volume_reader import read_volumes
 from prebinder.runtime.logs import configure
+from why.rendering.tables import console_for, print_unbroken, table_of
 
 EXAMPLES: Final = """
 Examples:

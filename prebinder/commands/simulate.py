@@ -22,7 +22,6 @@ from kube.store.store import snapshot_of
 from prebinder.command_line.command import Command
 from prebinder.command_line.parameters import FILE, WHOLE_NUMBER, OneOf, whole_number
 from prebinder.errors import CommandError, ExitCode, UsageError
-from prebinder.reports.match_input import read_objects
 from prebinder.simulate.changes import RequestedChange, changes_of
 from prebinder.simulate.chart import chart
 from prebinder.simulate.flags import (
@@ -45,6 +44,7 @@ from scheduler.simulator.simulated_workload import START, workload
 from scheduler.simulator.simulation import Simulation
 from scheduler.simulator.summary import Summary, summarise
 from scheduler.state.cluster import ClusterView, view_of
+from why.reading.dump import read_objects
 
 DUMP: Final = "kubectl get node,pod,pv,pvc,sc,csinode,csidriver,csistoragecapacity,volumeattachment,ns -A -o json"
 

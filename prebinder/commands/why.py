@@ -23,15 +23,15 @@ from prebinder.command_line.command import Command
 from prebinder.command_line.parameters import FILE, OneOf, Reading, whole_number
 from prebinder.config.settings import parse_address
 from prebinder.errors import CommandError, ExitCode, UsageError
-from prebinder.reports.match_answers import report_matches
 from prebinder.view.serving import DEFAULT_PORT, Serving
-from prebinder.why.answering import answer_live, report_on
-from prebinder.why.reading.file import facts_from
-from prebinder.why.reading.live import LiveReader
-from prebinder.why.rendering.printer import Printer
-from prebinder.why.rendering.text import printable
-from prebinder.why.report.report import Skipped, WhyReport
-from prebinder.why.targets import Target, of_one_kind, parse_selector, parse_target
+from why.explain.answering import answer_live, report_on
+from why.explain.targets import Target, of_one_kind, parse_selector, parse_target
+from why.match.answers import report_matches
+from why.reading.file import facts_from
+from why.reading.live import LiveReader
+from why.rendering.printer import Printer
+from why.rendering.text import printable
+from why.report.report import Skipped, WhyReport
 
 EXAMPLES: Final = """
 Examples:

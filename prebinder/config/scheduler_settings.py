@@ -10,8 +10,8 @@ from datetime import timedelta
 from typing import Final
 
 from binder.reservation.contract import DEFAULT_PREFIX
+from kube.rules.duration import format_duration
 from prebinder.config.annotation_prefix import AnnotationPrefix, refuse_bad_prefix
-from prebinder.config.duration import format_duration
 from prebinder.config.loopback import refuse_reachable
 from prebinder.config.settings import (
     NAME,

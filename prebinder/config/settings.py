@@ -15,8 +15,8 @@ from binder.model.view import UnknownHealth
 from binder.reservation.contract import DEFAULT_PREFIX
 from csi.client.endpoint import Endpoint, TlsFiles, parse_endpoint, refuse_plain
 from kube.configuration.document import CAMEL_KEYS, AsText
+from kube.rules.duration import format_duration, parse_duration
 from prebinder.config.annotation_prefix import AnnotationPrefix, refuse_bad_prefix
-from prebinder.config.duration import format_duration, parse_duration
 
 NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 _LONGEST_NAME: Final = 253

@@ -7,7 +7,7 @@ from datetime import datetime
 from binder.health.published_sweeps import PublishedSweep
 from csi.health.capabilities import HealthProtocol, Negotiation
 from kube.objects.model import Volume
-from prebinder.config.duration import age_text
+from kube.rules.duration import age_text
 from prebinder.preflight.class_outlook import volumes_text
 from prebinder.preflight.doctor_checks import Check, CheckState
 

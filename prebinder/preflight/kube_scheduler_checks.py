@@ -12,7 +12,7 @@ from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
 from kube.configuration.document import CAMEL_KEYS, ConfigurationError, ConfigurationFile, show
-from prebinder.config.duration import format_duration, parse_duration
+from kube.rules.duration import format_duration, parse_duration
 from prebinder.config.loopback import is_loopback
 from prebinder.preflight.doctor_checks import Check, CheckState
 

@@ -10,10 +10,10 @@ from kube.client.api import KubeApi
 from kube.decoding.decode import MalformedObject, decode_class, decode_volume, tolerant
 from kube.errors import Forbidden
 from kube.objects.api_resource import STORAGE_CLASSES, VOLUMES
+from prebinder.health.sweep_reports import read_sweeps
 from prebinder.preflight.class_outlook import class_checks, outlooks
 from prebinder.preflight.doctor_checks import Check, CheckState
 from prebinder.preflight.driver_outlook import driver_checks
-from prebinder.reports.sweep_reports import read_sweeps
 
 
 async def storage_checks(

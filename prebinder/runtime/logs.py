@@ -22,7 +22,7 @@ def configure(settings: LoggingSettings) -> None:
     handler = logging.StreamHandler()
     handler.setFormatter(JsonFormatter() if settings.format is LogFormat.JSON else TextFormatter())
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
-    for package in ("prebinder", "scheduler", "binder", "csi", "kube"):
+    for package in ("prebinder", "why", "scheduler", "binder", "csi", "kube"):
         logging.getLogger(package).setLevel(settings.level.upper())
 
 

@@ -8,9 +8,9 @@ from typing import Final
 from msgspec import Struct
 from rich.text import Text
 
-from prebinder.reports.tables import console_for, plain_table
 from scheduler.simulator.nodes_needed import NodesNeeded
 from scheduler.simulator.summary import Summary, Use
+from why.rendering.tables import console_for, plain_table
 
 _MOST_NAMED: Final = 10
 """Pods named in a table; JSON has all."""

@@ -14,14 +14,15 @@ from kube.errors import KubeconfigError
 from prebinder.command_line.cluster_access import ClusterAccess, cluster_connection
 from prebinder.config.settings import LoggingSettings, LogLevel
 from prebinder.errors import CommandError, UsageError
+from prebinder.metrics.unobserved import Unobserved
 from prebinder.runtime import logs
-from prebinder.view.feeds.caller_feed import CallerFeed
-from prebinder.view.feeds.cluster_feed import ClusterFeed, Scope
-from prebinder.view.feeds.file_feed import FileFeed
 from prebinder.view.process import serve
 from prebinder.view.serving import Serving
-from prebinder.why.reading.file import facts_from
-from prebinder.why.targets import Target
+from why.explain.targets import Target
+from why.reading.file import facts_from
+from why.view.feeds.caller_feed import CallerFeed
+from why.view.feeds.cluster_feed import ClusterFeed, Scope
+from why.view.feeds.file_feed import FileFeed
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ async def _show_files(access: ClusterAccess, page: Page, serving: Serving) -> No
 
 async def _show_cluster(access: ClusterAccess, page: Page, serving: Serving) -> None:
     async with cluster_connection(access) as (api, own_namespace):
-        feed = ClusterFeed(api, _scope(access, page, own_namespace), SystemClock())
+        feed = ClusterFeed(api, _scope(access, page, own_namespace), SystemClock(), Unobserved())
         async with feed.open():
             await serve(feed, serving, page.targets, page.namespace or own_namespace)
 
@@ -76,7 +77,7 @@ async def _show_to_callers(access: ClusterAccess, page: Page, serving: Serving) 
             yield KubeApi(transport)
 
     own_namespace = page.namespace or "default"
-    feed = CallerFeed(connect, _scope(access, page, own_namespace), clock)
+    feed = CallerFeed(connect, _scope(access, page, own_namespace), clock, Unobserved())
     await serve(feed, serving, page.targets, own_namespace)
 
 

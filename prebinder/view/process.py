@@ -13,7 +13,7 @@ from prebinder.serving.health_server import HealthServer, probe_pages
 from prebinder.view.request_guard import LOOPBACK_NAMES
 from prebinder.view.server import Feed, ViewServer
 from prebinder.view.serving import Serving
-from prebinder.why.targets import Target
+from why.explain.targets import Target
 
 _HOST: Final = "127.0.0.1"
 _ROUTES: Final = {"Pod": "pod", "PersistentVolumeClaim": "pvc", "PersistentVolume": "pv"}

@@ -17,15 +17,15 @@ from aiohttp import web
 from rich.console import Console
 
 from kube.errors import Forbidden, KubeconfigError, KubeError, Unauthorized
-from prebinder.errors import CommandError
 from prebinder.serving.listening import listen, runner_of
-from prebinder.view.feeds.caller_feed import NoTokenError, TooManyPagesError
-from prebinder.view.feeds.publisher import Caller, Message
-from prebinder.view.page_files import PageFile, page_files
 from prebinder.view.request_guard import HEADERS, Refused, guard
-from prebinder.why.rendering.text import print_report
-from prebinder.why.report.report import WhyReport
-from prebinder.why.targets import Target
+from why.errors import WhyError
+from why.explain.targets import Target
+from why.rendering.text import print_report
+from why.report.report import WhyReport
+from why.view.feeds.caller_feed import NoTokenError, TooManyPagesError
+from why.view.feeds.publisher import Caller, Message
+from why.view.page_files import PageFile, page_files
 
 API: Final = "/api/v1alpha1"
 BEARER: Final[Mapping[str, str]] = {"WWW-Authenticate": "Bearer"}
@@ -42,10 +42,10 @@ class Feed(Protocol):
     """Where views and answers come from."""
 
     def following(self, caller: Caller) -> AbstractAsyncContextManager[AsyncIterator[Message]]:
-        """Give the whole view first, then its changes. Raises KubeError or CommandError."""
+        """Give the whole view first, then its changes. Raises KubeError or WhyError."""
 
     async def explain(self, target: Target, caller: Caller) -> tuple[WhyReport, datetime]:
-        """Return the answer of `why`, and its time. Raises KubeError, and CommandError without such an object."""
+        """Return the answer of `why`, and its time. Raises KubeError, and WhyError without such an object."""
 
 
 class Explanation(msgspec.Struct, frozen=True):
@@ -163,7 +163,7 @@ def _refusals() -> Iterator[None]:
         raise Refused(403, str(error)) from error
     except (KubeError, KubeconfigError) as error:
         raise Refused(502, str(error)) from error
-    except CommandError as error:
+    except WhyError as error:
         # What a command reports about a missing right is reported about an object, too.
         raise Refused(403 if isinstance(error.__cause__, Forbidden) else 404, str(error)) from error
 

@@ -171,7 +171,7 @@ def test_an_alert_says_what_is_wrong_and_how_bad(rule: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("rule", ALERTS, ids=lambda rule: rule["alert"])
 def test_an_alert_with_a_cause_links_to_its_page(rule: dict[str, Any]) -> None:
-    """tests/prebinder/why/test_causes_pages.py checks that each reason has one."""
+    """tests/why/test_causes_pages.py checks that each reason has one."""
     has_cause = bool(re.search(r"by \([^)]*\breason\b", rule["expr"])) and "pending" in rule["expr"]
     expected = "docs/causes/{{ $labels.reason }}.md" if has_cause else None
     assert rule["annotations"].get("cause_url") == expected

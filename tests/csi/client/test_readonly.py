@@ -31,7 +31,7 @@ ALLOWED = {
 }
 PRODUCT = [
     path
-    for package in ("prebinder", "scheduler", "binder", "csi", "kube")
+    for package in ("prebinder", "why", "scheduler", "binder", "csi", "kube")
     for path in (ROOT / package).rglob("*.py")
     if "proto" not in path.parts
 ]

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from prebinder.cli import main
-from prebinder.reports.match_report import HEADER
 from tests.builders import ZONE
+from why.match.claim_report import HEADER
 
 RWO = ["ReadWriteOnce"]
 

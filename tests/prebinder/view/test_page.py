@@ -15,14 +15,15 @@ from playwright.async_api import Page, expect
 from binder.reservation.contract import DEFAULT_PREFIX
 from kube.client.api import KubeApi
 from kube.clock import SystemClock
-from prebinder.view.feeds.cluster_feed import ClusterFeed, Scope
-from prebinder.view.feeds.file_feed import FileFeed
-from prebinder.why.reading.file import facts_from
+from prebinder.metrics.unobserved import Unobserved
 from tests.prebinder.view.chromium import launched, opened
-from tests.prebinder.view.clusters import Cluster, many, small
-from tests.prebinder.view.feeds.test_caller_feed import page as behind_tokens
 from tests.prebinder.view.served_view import Browser, served
-from tests.prebinder.view.watched_cluster import WatchedCluster
+from tests.why.view.clusters import Cluster, many, small
+from tests.why.view.feeds.test_caller_feed import page as behind_tokens
+from tests.why.view.watched_cluster import WatchedCluster
+from why.reading.file import facts_from
+from why.view.feeds.cluster_feed import ClusterFeed, Scope
+from why.view.feeds.file_feed import FileFeed
 
 PICTURES = Path(__file__).parents[3] / "docs" / "pictures"
 
@@ -49,7 +50,7 @@ async def shown(
 
 @asynccontextmanager
 async def following(cluster: WatchedCluster) -> AsyncIterator[Browser]:
-    feed = ClusterFeed(KubeApi(cluster.as_user()), Scope("production"), SystemClock())
+    feed = ClusterFeed(KubeApi(cluster.as_user()), Scope("production"), SystemClock(), Unobserved())
     async with feed.open(), served(feed) as server:
         yield server
 

@@ -16,7 +16,7 @@ from prebinder.command_line.cluster_access import ClusterAccess
 from prebinder.errors import CommandError
 from prebinder.view.page import Page, show
 from prebinder.view.serving import Serving
-from tests.prebinder.view.clusters import small
+from tests.why.view.clusters import small
 
 COMMAND = (sys.executable, "-m", "prebinder.cli", "why", "--serve", "--port=0")
 

@@ -11,13 +11,13 @@ import pytest
 
 from binder.reservation.contract import DEFAULT_PREFIX
 from prebinder.cli import main
-from prebinder.view.feeds.file_feed import FileFeed
-from prebinder.view.feeds.publisher import Caller, Message
-from prebinder.why.reading.file import facts_from
-from prebinder.why.report.report import WhyReport
-from prebinder.why.targets import Target
-from tests.prebinder.view.clusters import Cluster, small
 from tests.prebinder.view.served_view import Browser, served
+from tests.why.view.clusters import Cluster, small
+from why.explain.targets import Target
+from why.reading.file import facts_from
+from why.report.report import WhyReport
+from why.view.feeds.file_feed import FileFeed
+from why.view.feeds.publisher import Caller, Message
 
 WHY = "/api/v1alpha1/why"
 

@@ -10,14 +10,14 @@ from typing import Any, Final
 
 from binder.matching.rejection import Reason
 from binder.reservation.contract import DEFAULT_PREFIX
-from prebinder.why.answering import report_on
-from prebinder.why.facts.facts import Facts, Source
-from prebinder.why.reading.gathering import Gathering
-from prebinder.why.report.report import Item
-from prebinder.why.targets import Target
 from tests.scenarios.conformance.puzzles import COMPLETED, NODES, RANK, SELECTED, ZONES, Puzzle, csi_nodes, nodes
 from tests.scenarios.environment import documents
 from tests.scenarios.environment.documents import HOSTNAME, ZONE, Document
+from why.explain.answering import report_on
+from why.explain.targets import Target
+from why.facts.facts import Facts, Source
+from why.reading.gathering import Gathering
+from why.report.report import Item
 
 LOOKED_AT: Final = datetime(2026, 11, 22, 12, tzinfo=UTC)
 MOST_STEPS: Final = 40

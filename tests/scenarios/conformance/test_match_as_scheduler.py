@@ -17,14 +17,15 @@ from binder.reservation.contract import DEFAULT_PREFIX, Annotations
 from devcluster.cluster import DevCluster
 from kube.clock import SystemClock
 from kube.store.store import Store
-from prebinder.reports.match_input import read_objects
-from prebinder.reports.match_pods import NodeAnswer, PodAnswer, pod_answers, waiting
 from scheduler.extender.extender import Extender
+from scheduler.volumes.node_answer import NodeAnswer
 from tests.scenarios.conformance.puzzles import SELECTED, puzzle
 from tests.scenarios.conformance.quiet_cluster import dumped, lay_out, quiet_cluster, unschedulable_message, untried
 from tests.scenarios.conformance.recording_extender import Recording, recording_scheduler
 from tests.scenarios.environment.admin import Admin
 from tests.scenarios.environment.waiting import eventually
+from why.match.pods import PodAnswer, pod_answers, waiting
+from why.reading.dump import read_objects
 
 SEED: Final = 20261121
 COUNT: Final = 300

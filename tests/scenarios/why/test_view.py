@@ -12,12 +12,13 @@ from kube.client.api import KubeApi
 from kube.client.connect import KubernetesTransport
 from kube.client.credentials import CallerToken, Credentials, find_api_server
 from kube.clock import SystemClock
-from prebinder.view.feeds.caller_feed import CallerFeed
-from prebinder.view.feeds.cluster_feed import Scope
+from prebinder.metrics.unobserved import Unobserved
 from tests.prebinder.view.served_view import Browser, served
 from tests.scenarios.environment.documents import DELAYED, claim, claim_spec
 from tests.scenarios.environment.waiting import eventually
 from tests.scenarios.environment.world import World
+from why.view.feeds.caller_feed import CallerFeed
+from why.view.feeds.cluster_feed import Scope
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -37,7 +38,7 @@ async def page(world: World) -> AsyncIterator[Browser]:
         async with KubernetesTransport(credentials) as transport:
             yield KubeApi(transport)
 
-    async with served(CallerFeed(connect, Scope("test", prefix=world.prefix), clock)) as browser:
+    async with served(CallerFeed(connect, Scope("test", prefix=world.prefix), clock, Unobserved())) as browser:
         yield browser
 
 

@@ -1,0 +1,178 @@
+"""Follows the health of volumes in a cluster and prints what changes."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from datetime import timedelta
+from random import Random
+from typing import Any, Final
+
+import msgspec
+
+from binder.health.node_storage import NodeStorage
+from binder.health.published_sweeps import PublishedSweep
+from binder.health.reported_health import reported
+from binder.reservation.contract import Annotations
+from csi.client.endpoint import Endpoint
+from csi.drivers import Drivers
+from csi.health.verdict import Verdict
+from kube.background import in_background
+from kube.client.api import KubeApi
+from kube.client.reflector import Reflector, all_synced, run_all
+from kube.clock import SystemClock
+from kube.decoding.decode import decoders
+from kube.objects.api_resource import CLAIMS, CSI_NODES, NODES, VOLUMES, Resource
+from kube.objects.model import Volume
+from kube.store.snapshot import Snapshot
+from kube.store.store import Store
+from prebinder.health.rows import HEADERS, WIDE_HEADERS, HealthRow, health_row
+from prebinder.health.sweep_reports import BETWEEN_READINGS, LatestSweeps
+from prebinder.metrics.unobserved import Unobserved
+from prebinder.runtime.signals import stop_requested
+from why.rendering.tables import console_for, print_unbroken, table_of
+
+BETWEEN_QUESTIONS: Final = 5.0
+"""Seconds after which drivers are probed again: they cannot be watched."""
+GATHERING: Final = 0.1
+"""Seconds during which changes are collected, so that one that shows in two objects is printed once."""
+_AT_ONCE: Final = 8
+_MAX_AGE: Final = timedelta(seconds=0.9 * BETWEEN_QUESTIONS)
+"""A change in the cluster in between does not cause all drivers to be probed again."""
+_LISTED_WITHIN: Final = 5.0
+"""Seconds to wait for kinds other than volumes, which the user may not be allowed to read."""
+
+
+class Clinic:
+    """Returns the health of volumes, probing drivers that have an endpoint. Close it at the end."""
+
+    def __init__(self, endpoints: Sequence[Endpoint], annotations: Annotations) -> None:
+        self.annotations = annotations
+        self.probed_drivers = frozenset(endpoint.driver for endpoint in endpoints)
+        self._node_storage = NodeStorage()
+        self._clock = SystemClock()
+        self._drivers = Drivers(endpoints, self._clock, Unobserved())
+
+    async def rows(
+        self, snapshot: Snapshot, volumes: Collection[Volume], sweeps: Sequence[PublishedSweep]
+    ) -> list[HealthRow]:
+        """Return a row for each volume, by name. `sweeps` is what others reported who probe drivers."""
+        verdicts = await self._probe([volume for volume in volumes if volume.driver in self.probed_drivers])
+        now = self._clock.now()
+        return [
+            health_row(
+                volume,
+                verdicts.get(volume.name),
+                reported(volume, snapshot, self._node_storage, self.annotations, self.probed_drivers, now),
+                self.annotations,
+                now,
+                sweeps,
+            )
+            for volume in sorted(volumes, key=lambda volume: volume.name)
+        ]
+
+    async def close(self) -> None:
+        await self._drivers.close()
+
+    async def _probe(self, volumes: Sequence[Volume]) -> Mapping[str, Verdict]:
+        """Return the drivers' results by volume name, with limited concurrency."""
+        turns = asyncio.Semaphore(_AT_ONCE)
+
+        async def verdict_of(volume: Volume) -> Verdict:
+            async with turns:
+                return await self._drivers.verdict(volume.driver, volume.handle, _MAX_AGE)
+
+        verdicts = await asyncio.gather(*map(verdict_of, volumes))
+        return {volume.name: verdict for volume, verdict in zip(volumes, verdicts, strict=True)}
+
+
+class Printer:
+    """Prints rows that have changed: first the whole table, then only rows; in JSON one document a line."""
+
+    def __init__(self, output: str) -> None:
+        self._output = output
+        self._seen: dict[str, HealthRow] = {}
+        self._began = self._headed = False
+
+    @property
+    def any_unhealthy(self) -> bool:
+        """Whether any volume was unhealthy when last printed."""
+        return any(row.unhealthy for row in self._seen.values())
+
+    def show(self, rows: Sequence[HealthRow]) -> None:
+        """Print what has changed in these rows, which are all there are."""
+        here = {row.volume for row in rows}
+        gone = [self._seen.pop(name).deleted() for name in sorted(self._seen.keys() - here)]
+        news = [row for row in rows if not row.same_news(self._seen.get(row.volume))]
+        self._seen.update({row.volume: row for row in rows})
+        if self._output == "json":
+            for row in (*gone, *news):
+                sys.stdout.buffer.write(msgspec.json.encode(row.document()) + b"\n")
+            sys.stdout.buffer.flush()
+        else:
+            self._print([*gone, *news])
+        self._began = True
+
+    def _print(self, rows: Sequence[HealthRow]) -> None:
+        if self._began and not rows:
+            return
+        wide = self._output == "wide"
+        table = table_of(WIDE_HEADERS if wide else HEADERS, (row.cells(wide=wide) for row in rows))
+        table.show_header = not self._headed
+        self._headed = self._headed or bool(rows)
+        if rows:
+            print_unbroken(table, console_for())
+        else:
+            console_for().print("There are no PersistentVolumes.")
+        sys.stdout.flush()
+
+
+async def watch(
+    api: KubeApi,
+    clinic: Clinic,
+    sweeps: LatestSweeps,
+    printer: Printer,
+    names: Collection[str],
+    denied: Collection[Resource],
+) -> None:
+    """Print changes of these volumes (all, if none is named) until interrupted."""
+    with stop_requested() as stop:
+        async with _following(api, clinic.annotations.prefix, denied) as (store, changed):
+            while not stop.is_set():
+                changed.clear()
+                snapshot = store.snapshot()
+                volumes = [volume for volume in snapshot.volumes.values() if not names or volume.name in names]
+                printer.show(await clinic.rows(snapshot, volumes, await sweeps.about(volumes)))
+                await _first_of(changed, stop, BETWEEN_QUESTIONS if clinic.probed_drivers else BETWEEN_READINGS)
+                await asyncio.sleep(GATHERING)
+
+
+async def _first_of(changed: asyncio.Event, stop: asyncio.Event, seconds: float) -> None:
+    waiting = [asyncio.create_task(event.wait()) for event in (changed, stop)]
+    try:
+        await asyncio.wait(waiting, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+
+
+@asynccontextmanager
+async def _following(
+    api: KubeApi, prefix: str, denied: Collection[Resource]
+) -> AsyncIterator[tuple[Store, asyncio.Event]]:
+    """Yield a store that follows the cluster, listed once, and an event for its changes."""
+    store, changed = Store(prefix), asyncio.Event()
+    reflectors: dict[Resource, Reflector[Any]] = {}
+    for resource in {VOLUMES, CLAIMS, CSI_NODES, NODES}.difference(denied):
+        collection, decode = store.collections[resource.kind], decoders(prefix)[resource.kind]
+        collection.listeners.append(lambda _old, _new: changed.set())
+        reflectors[resource] = Reflector(
+            api, resource, decode, collection, clock=SystemClock(), observer=Unobserved(), rng=Random()
+        )
+    async with in_background(run_all(reflectors.values())):
+        await reflectors[VOLUMES].synced.wait()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LISTED_WITHIN):
+                await all_synced(reflectors.values())
+        yield store, changed

@@ -1,4 +1,0 @@
-"""Facts from an API server, with the user's own permissions, or from a file. Effects.
-
-Open `live` first. Never a check.
-"""

@@ -1,0 +1,29 @@
+"""Durations are read as Kubernetes users write them, and written as they can be read."""
+
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kube.rules.duration import format_duration, parse_duration
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("90s", 90), ("5m", 300), ("1h30m", 5400), ("500ms", 0.5), ("1.5h", 5400), ("0s", 0), ("1m1s1ms", 61.001)],
+)
+def test_reads(text: str, seconds: float) -> None:
+    assert parse_duration(text) == timedelta(seconds=seconds)
+
+
+@pytest.mark.parametrize("text", ["", "5", "m", "5 m", "-5m", "5d", "5m ", "1e3s", "٣s", f"{'9' * 30}h"])
+def test_refuses(text: str) -> None:
+    with pytest.raises(ValueError, match="duration"):
+        parse_duration(text)
+
+
+@given(st.integers(0, 10**10))
+def test_what_is_written_reads_back(milliseconds: int) -> None:
+    duration = timedelta(milliseconds=milliseconds)
+    assert parse_duration(format_duration(duration)) == duration

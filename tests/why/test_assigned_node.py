@@ -1,0 +1,57 @@
+"""A pod that is on a node, and the state of that node."""
+
+import pytest
+
+from binder.matching.rejection import Reason
+from tests.why.documents import BOUND, Document, assert_problem, event, node, pod, why
+from tests.why.dumps.clusters import down
+from why.facts.facts import Source
+
+RUNNING = [pod("db-0", "data", node="a1"), *BOUND]
+UNREADY: Document = {"conditions": [{"type": "Ready", "status": "False"}]}
+READY: Document = {"conditions": [{"type": "Ready", "status": "True"}]}
+NODE_LOST = event("Pod", "db-0", "NodeNotReady", "Node is not ready", reporter="node-controller")
+
+
+def running(status: Document) -> list[Document]:
+    return [pod("db-0", "data", node="a1", status={"phase": "Running", **status}), *BOUND]
+
+
+def test_a_running_pod_on_a_node_that_does_not_respond_is_a_problem() -> None:
+    item = why("pod/db-0", *RUNNING, down("a1", "node.kubernetes.io/unreachable"))
+    assert_problem(item, Reason.NO_NODE_FITS)
+    assert "does not respond" in item.message
+    assert [link.name for link in item.causes] == ["web/db-0", "a1"]
+    assert item.next == ("kubectl describe node a1",)
+    assert "its volumes stay attached" in item.advice[0]
+    assert "unwritten data is lost" in item.advice[0]
+
+
+def test_the_advice_about_a_pod_without_claims_leaves_volumes_out() -> None:
+    item = why("pod/db-0", pod("db-0", node="a1"), down("a1", "node.kubernetes.io/unreachable"))
+    assert_problem(item, Reason.NO_NODE_FITS)
+    assert "volumes" not in item.advice[0]
+
+
+def test_a_running_pod_on_a_node_that_is_not_ready_is_a_problem_and_no_data_is_risked() -> None:
+    item = why("pod/db-0", *RUNNING, down("a1", "node.kubernetes.io/not-ready"))
+    assert_problem(item, Reason.NO_NODE_FITS)
+    assert "out-of-service" not in item.advice[0]
+
+
+@pytest.mark.parametrize("documents", [[*RUNNING, node("a1")], [*RUNNING, node("a1"), NODE_LOST]])
+def test_a_running_pod_on_a_ready_node_is_none(documents: list[Document]) -> None:
+    assert (why("pod/db-0", *documents).code, why("pod/db-0", *documents).problem) == (Reason.SCHEDULED, False)
+
+
+def test_without_the_right_to_read_nodes_the_event_about_the_pod_is_quoted() -> None:
+    item = why("pod/db-0", *running(UNREADY), NODE_LOST, without=(Source.NODES,))
+    assert_problem(item, Reason.NO_NODE_FITS)
+    assert "Node is not ready" in item.evidence[0].found
+
+
+@pytest.mark.parametrize("documents", [[*running(UNREADY)], [*running(READY), NODE_LOST]])
+def test_a_pod_that_is_unready_by_itself_or_ready_again_is_no_problem(documents: list[Document]) -> None:
+    item = why("pod/db-0", *documents, without=(Source.NODES,))
+    assert (item.code, item.problem) == (Reason.SCHEDULED, False)
+    assert [skipped.resource for skipped in item.skipped] == ["nodes"]

@@ -1,0 +1,162 @@
+"""How objects are named in a report, and what several families of checks need to know about a claim."""
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
+from shlex import quote
+from typing import Final
+
+from msgspec.structs import replace
+
+from binder.matching.evidence import affinity_text
+from binder.matching.matching import class_of, controller_refusal, default_class
+from binder.matching.rejection import Reason
+from kube.objects.model import Claim, Node, Pod, Volume
+from kube.rules.duration import age_text
+from kube.rules.topology import volume_zone
+from why.facts.facts import Facts, Source
+from why.report.report import Evidence, Link
+
+CLAIM = "PersistentVolumeClaim"
+VOLUME = "PersistentVolume"
+POD = "Pod"
+
+UNREACHABLE: Final = "node.kubernetes.io/unreachable"
+NOT_READY: Final = ("node.kubernetes.io/not-ready", UNREACHABLE)
+"""Taints of nodes whose kubelet does not report, or reports that it is not ready (node_lifecycle_controller.go)."""
+
+OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
+"""The taint by which an administrator confirms that a node is switched off (podgc/gc_controller.go)."""
+
+_OF_ANY_DRIVER: Final = frozenset({"block", "com", "csi", "disk", "driver", "file", "io", "local", "org"})
+"""Parts of drivers' names that tell none from another."""
+
+
+def claim_link(claim: Claim, says: str = "") -> Link:
+    """Return the claim as a part of the chain, with its phase unless another text is given."""
+    return Link(CLAIM, claim.key, says or phase_of(claim))
+
+
+def volume_link(volume: Volume, says: str = "") -> Link:
+    zone = volume_zone(volume)
+    state = "Terminating" if volume.deleting else f"zone {zone}" if zone else volume.phase
+    return Link(VOLUME, volume.name, says or state)
+
+
+def pod_link(pod: Pod, says: str = "") -> Link:
+    return Link(POD, pod.key, says or pod.phase)
+
+
+def phase_of(claim: Claim) -> str:
+    return "Terminating" if claim.deleting else claim.phase
+
+
+def class_object(name: str) -> str:
+    return f"storageclass/{name}"
+
+
+def claim_object(claim: Claim, field: str = "") -> str:
+    """Return the place of a field on a claim, as kubectl names the object."""
+    return f"pvc/{claim.key}{' ' + field if field else ''}"
+
+
+def pod_object(pod: Pod, field: str = "") -> str:
+    return f"pod/{pod.key}{' ' + field if field else ''}"
+
+
+def volume_object(volume: Volume, field: str = "") -> str:
+    return f"pv/{volume.name}{' ' + field if field else ''}"
+
+
+def with_default_class(facts: Facts, claim: Claim) -> Claim:
+    """Return the claim with the class that the PV controller writes into it if it names none (KEP-3333)."""
+    if claim.storage_class is not None:
+        return claim
+    default = default_class(facts.need(Source.CLASSES).classes.values())
+    return claim if default is None else replace(claim, storage_class=default.name)
+
+
+def not_ready(node: Node) -> str:
+    """Return the key of the taint that marks the node as not ready, empty if it is ready."""
+    return next((taint.key for taint in node.taints if taint.key in NOT_READY), "")
+
+
+def users_of(facts: Facts, claim: Claim) -> Iterator[Pod]:
+    """Yield the pods that use the claim and have not ended, by name."""
+    # Of all namespaces only the pending pods are listed at first.
+    snapshot = facts.need(Source.ALL_PODS if facts.everywhere and claim.fully_bound else Source.PODS)
+    for key in sorted(snapshot.pods_by_claim.get(claim.key, ())):
+        yield snapshot.pods[key]
+
+
+def place_of(volume: Volume) -> str:
+    """Return where a volume is: its zone, or its node affinity."""
+    zone = volume_zone(volume)
+    if zone:
+        return f"zone {zone}"
+    return "any topology" if volume.node_affinity is None else affinity_text(volume.node_affinity)
+
+
+def place_object(volume: Volume) -> str:
+    """Return the field that says where a volume is: its node affinity, or the labels that VolumeZone reads."""
+    return volume_object(volume, "spec.nodeAffinity" if volume.node_affinity is not None else "metadata.labels")
+
+
+def own_volume(facts: Facts, claim: Claim) -> Volume | None:
+    """Return the volume that a claimRef ties to the claim and that is bound to it, whatever else fits.
+
+    A claimRef with the uid of an earlier claim of that name ties it to nothing.
+    """
+    snapshot = facts.need(Source.VOLUMES)
+    tied = (snapshot.volumes[name] for name in sorted(snapshot.volumes_by_claim.get(claim.key, ())))
+    fitting = (volume for volume in tied if controller_refusal(claim, volume, delayed=False) is None)
+    return next((volume for volume in fitting if volume.claim is not None), None)
+
+
+def smallest_fitting(facts: Facts, claim: Claim) -> Volume | None:
+    """Return the smallest Available volume that Kubernetes would give to the claim on some node."""
+    facts.need(Source.VOLUMES)
+    return facts.look.view.index.smallest(claim)
+
+
+def fits_some_volume(facts: Facts, claim: Claim) -> bool:
+    return smallest_fitting(facts, claim) is not None
+
+
+def of_another_class(facts: Facts, claim: Claim) -> Iterator[Evidence]:
+    """Yield an Available volume that would fit the claim but for its class, if there is one."""
+    facts.need(Source.VOLUMES)
+    index = facts.look.view.index
+    classes = {pool.storage_class for pool in index.shelves} - {class_of(claim)}
+    for name in sorted(classes):
+        volume = index.smallest(replace(claim, storage_class=name))
+        if volume is not None:
+            subject = f"pv/{volume.name} ({Reason.CLASS_MISMATCH})"
+            yield Evidence(subject, class_of(claim) or "no class", name or "no class")
+            return
+
+
+def older_than_a_minute(facts: Facts, created: datetime | None) -> bool:
+    return created is not None and facts.now - created > timedelta(minutes=1)
+
+
+def named(words: Iterable[str], most: int = 3) -> str:
+    """Return a list in words, truncated after so many: `a, b, c and 4 more`."""
+    every = list(words)
+    more = len(every) - most
+    return ", ".join(every[:most]) + (f" and {more} more" if more > 0 else "")
+
+
+def age_of(created: datetime | None, now: datetime) -> str:
+    return "" if created is None else age_text(now - created)
+
+
+def nodes_with(facts: Facts, driver: str) -> list[str]:
+    """Return the nodes on which the CSI driver is registered, by name."""
+    csi_nodes = facts.need(Source.CSI_NODES).csi_nodes.values()
+    return sorted(node.name for node in csi_nodes if any(registered.name == driver for registered in node.drivers))
+
+
+def stem_of(driver: str) -> str:
+    """Return the part of a driver's name after which its workloads are usually named: `ebs` of `ebs.csi.aws.com`."""
+    words = driver.rsplit("/", maxsplit=1)[-1].split(".")
+    return quote(next((word for word in words if word not in _OF_ANY_DRIVER), words[0]))

@@ -1,0 +1,216 @@
+"""Causes in the location of volumes and nodes: no usable node has access to the pod's volumes, or none fits at all."""
+
+from collections.abc import Set
+from typing import Final
+
+from binder.matching.rejection import Reason
+from kube.objects.model import Pod
+from kube.rules.selectors import node_matches
+from scheduler.volumes.volume_binding import PodClaims, claims_of
+from why.causes.finding import Finding, Step
+from why.causes.objects import (
+    claim_link,
+    named,
+    nodes_with,
+    place_object,
+    place_of,
+    pod_link,
+    stem_of,
+    volume_link,
+)
+from why.causes.pods.node_verdicts import NodeVerdict, node_verdicts
+from why.causes.pods.way_out import out_of_every_reach, out_of_reach_of_its_node, selection_of, way_out
+from why.facts.facts import Facts, Source
+from why.report.report import Evidence, Link
+
+_MOST_NODES_SHOWN: Final = 4
+
+
+def volumes_in_different_zones(facts: Facts, pod: Pod) -> Finding | None:
+    """Each of the pod's volumes is accessible from some node, and no node has access to all (checkBoundClaims in
+    binder.go).
+    """
+    claims = settled(facts, pod)
+    if claims is None or len(claims.bound) < 2:
+        return None
+    verdicts = node_verdicts(facts, pod)
+    places = {volume.name: place_of(volume) for _, volume in claims.bound}
+    if verdicts.near or len(set(places.values())) < 2:
+        return None
+    where = ", ".join(f"{name} in {place}" for name, place in places.items())
+    return Finding(
+        Reason.VOLUMES_IN_DIFFERENT_ZONES,
+        f"No node has access to all of the pod's volumes: {where}.",
+        (pod_link(pod), *_volume_links(claims)),
+        tuple(Evidence(place_object(volume), "", place_of(volume)) for _, volume in claims.bound),
+        (
+            Step(
+                f"kubectl -n {pod.namespace} get pvc {' '.join(claim.name for claim, _ in claims.bound)}",
+                "restore one of the volumes from a snapshot in the other's zone; a class with WaitForFirstConsumer "
+                "avoids this",
+            ),
+        ),
+    )
+
+
+def topology_conflict(facts: Facts, pod: Pod) -> Finding | None:
+    """Nodes with access to the pod's volumes cannot run it, and others could if they had access.
+
+    Source: `node(s) didn't match PersistentVolume's node affinity`, volumebinding/binder.go and volumezone.
+    """
+    claims = settled(facts, pod)
+    if claims is None or not claims.bound:
+        return None
+    verdicts = node_verdicts(facts, pod)
+    near = verdicts.near
+    if verdicts.any_fits or not verdicts.far or (near and not verdicts.some_far_usable):
+        return None
+    if any(verdict.reaches for verdict in verdicts.usable):  # What such a node lacks is a volume for another claim.
+        return None
+    volumes = [volume for _, volume in claims.bound if volume.node_affinity is not None] or [claims.bound[0][1]]
+    pinned = ", ".join(dict.fromkeys(place_of(volume) for volume in volumes))
+    if near:
+        message = f"The pod's volume is in {pinned}, and no node with access to it can run the pod."
+        step = way_out(verdicts, pinned)
+    elif verdicts.only_on is not None:
+        message = f"The pod may run on {node_names(verdicts.only_on)} only, without access to its volume in {pinned}."
+        step = out_of_reach_of_its_node(facts, pod)
+    else:
+        message = f"The pod's volume is in {pinned}, and no node of the cluster has access to it."
+        step = out_of_every_reach(volumes[0], facts.snapshot.nodes.values())
+    evidence = [Evidence(place, "", words) for place, words in verdicts.places_near]
+    evidence += selection_of(pod, verdicts)
+    evidence += [
+        Evidence(place_object(volume), "a usable node with access to it", place_of(volume)) for volume in volumes
+    ]
+    return Finding(
+        Reason.TOPOLOGY_CONFLICT,
+        message,
+        (pod_link(pod), *_volume_links(claims)),
+        tuple(evidence),
+        (step,),
+    )
+
+
+def assigned_out_of_reach(facts: Facts, pod: Pod) -> Finding | None:
+    """The pod was assigned, past the scheduler, to a node without access to its volume.
+
+    Source: CheckNodeAffinity when a volume is mounted (operation_generator.go of the kubelet).
+    """
+    claims = settled(facts, pod)
+    node = facts.need(Source.NODES).nodes.get(pod.node_name)
+    if claims is None or node is None:
+        return None
+    labels = dict(node.labels)
+    volume = next((volume for _, volume in claims.bound if not node_matches(volume.node_affinity, labels)), None)
+    if volume is None:
+        return None
+    return Finding(
+        Reason.TOPOLOGY_CONFLICT,
+        f"The pod is assigned to node {node.name}, and its volume is in {place_of(volume)}.",
+        (pod_link(pod, f"on node {node.name}"), *_volume_links(claims)),
+        (Evidence(place_object(volume), f"access from node {node.name}", place_of(volume)),),
+        (
+            Step(
+                f"kubectl -n {pod.namespace} delete pod {pod.name}",
+                "create it again without nodeName, so that a scheduler chooses the node; the volume and its data stay",
+            ),
+        ),
+    )
+
+
+def volume_limit_reached(facts: Facts, pod: Pod) -> Finding | None:
+    """Nodes that could run the pod cannot attach its volumes any more (`exceed max volume count`, csi.go)."""
+    if settled(facts, pod) is None:
+        return None
+    verdicts = node_verdicts(facts, pod)
+    full = [verdict for verdict in verdicts.usable if _only(verdict, Reason.ATTACH_LIMIT_REACHED)]
+    if not full or verdicts.any_fits:
+        return None
+    first = next(rejection for rejection in full[0].by_volumes if rejection.reason is Reason.ATTACH_LIMIT_REACHED)
+    return Finding(
+        Reason.ATTACH_LIMIT_REACHED,
+        f"The nodes that could run the pod cannot attach more volumes: {len(full)} at their driver's limit.",
+        (pod_link(pod), Link("Node", full[0].node.name, first.offered)),
+        tuple(
+            Evidence(f"csinode/{verdict.node.name}", rejection.wanted, rejection.offered)
+            for verdict in full[:_MOST_NODES_SHOWN]
+            for rejection in verdict.by_volumes
+        ),
+        (
+            Step(
+                f"kubectl get pods -A --field-selector spec.nodeName={full[0].node.name}",
+                "move a pod with volumes away, or add a node",
+            ),
+        ),
+    )
+
+
+def without_driver(facts: Facts, pod: Pod) -> Finding | None:
+    """Nodes that could run the pod have not registered its volumes' driver, and it demands that (KEP-5030, csi.go)."""
+    if settled(facts, pod) is None:
+        return None
+    verdicts = node_verdicts(facts, pod)
+    without = [verdict for verdict in verdicts.usable if _only(verdict, Reason.DRIVER_NOT_ON_NODE)]
+    if not without or verdicts.any_fits:
+        return None
+    rejection, names = without[0].by_volumes[0], {verdict.node.name for verdict in without}
+    driver = rejection.wanted.removeprefix("CSI driver ").partition(" ")[0]
+    return Finding(
+        Reason.DRIVER_NOT_ON_NODE,
+        f"CSI driver {driver} of the pod's volumes is not registered on {node_names(names)}, which could run the pod.",
+        (pod_link(pod), Link("Node", without[0].node.name, f"without {driver}")),
+        (
+            Evidence("csinodes", f"{driver} on {node_names(names)}", named(nodes_with(facts, driver)) or "on no node"),
+            *(Evidence(place, "", words) for place, words in verdicts.places),
+        ),
+        (
+            Step(
+                f"kubectl get daemonset -A | grep -i {stem_of(driver)}",
+                f"let the node plugin of {driver} run there; while it starts, this is normal",
+            ),
+        ),
+    )
+
+
+def _only(verdict: NodeVerdict, *reasons: Reason) -> bool:
+    return bool(verdict.by_volumes) and all(rejection.reason in reasons for rejection in verdict.by_volumes)
+
+
+def no_node_fits(facts: Facts, pod: Pod) -> Finding | None:
+    """No node fits the pod, and its volumes are not the cause: what kube-scheduler's FailedScheduling reports by
+    node.
+    """
+    if settled(facts, pod) is None and pod.claims:
+        return None
+    verdicts = node_verdicts(facts, pod)
+    if verdicts.any_fits:
+        return None
+    only_on = "" if verdicts.only_on is None else f"The pod may run on {node_names(verdicts.only_on)} only"
+    if verdicts.every:
+        message = f"{only_on or 'No node fits the pod'}: {verdicts.in_words}."
+    else:
+        message = f"{only_on}, which does not exist." if only_on else "The cluster has no node."
+    return Finding(
+        Reason.NO_NODE_FITS,
+        message,
+        (pod_link(pod),),
+        (*(Evidence(place, "", words) for place, words in verdicts.places), *selection_of(pod, verdicts)),
+        (way_out(verdicts, ""),),
+    )
+
+
+def settled(facts: Facts, pod: Pod) -> PodClaims | None:
+    """Return the pod's claims if each has a volume or waits for a node; None if one of them is the cause itself."""
+    snapshot = facts.need(Source.CLAIMS, Source.VOLUMES, Source.CLASSES)
+    claims = claims_of(pod, snapshot)
+    return claims if isinstance(claims, PodClaims) else None
+
+
+def _volume_links(claims: PodClaims) -> tuple[Link, ...]:
+    return tuple(link for claim, volume in claims.bound for link in (claim_link(claim), volume_link(volume)))
+
+
+def node_names(names: Set[str]) -> str:
+    """Return nodes by name: `node a1`, `nodes a1, b1`."""
+    return f"node{'' if len(names) == 1 else 's'} {named(sorted(names))}"

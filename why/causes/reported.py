@@ -1,0 +1,317 @@
+"""What other components report in Events: quoted, with their source.
+
+Events are checked last, because they expire and their texts change between releases: objects come first. A text is
+recognised by a part that its component cannot omit, such as a gRPC code.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from binder.matching.matching import binding_mode
+from binder.matching.rejection import Reason
+from kube.objects.model import SELECTED_NODE, WAIT_FOR_FIRST_CONSUMER, Claim, Pod, value_of
+from kube.rules.duration import age_text
+from why.causes.finding import Finding, Step
+from why.causes.objects import claim_link, pod_link, with_default_class
+from why.facts.details import EventRecord
+from why.facts.facts import Facts, Source
+from why.report.report import Evidence, Link
+
+_LONGEST_QUOTE: Final = 1024
+"""As long as the note of an Event may be: what is at fault often stands at the end of an error that others wrap."""
+
+PV_CONTROLLER: Final = "persistentvolume-controller"
+"""It reports ProvisioningFailed for a class that does not exist, which the class itself shows."""
+
+_CONTROLLER: Final = "/pvc-prebinder"
+"""How our controller's name as a reporter ends; the annotation prefix precedes it."""
+
+_OF_PROVISIONERS: Final = (
+    (re.compile(r"claim(?:\.Spec\.| )Selector is not supported"), Reason.SELECTOR_ON_DYNAMIC_CLASS),
+    (
+        # What a copy can never be: for another driver, or of another volume mode.
+        re.compile(r"is not handled by CSI driver|same volume mode for cloning|modifies the mode of the source volume"),
+        Reason.REQUEST_NOT_SUPPORTED,
+    ),
+    (
+        re.compile(
+            r"getting handle for DataSource|snapshot \S+ (?:not bound|is not Ready)|must have a status of Bound"
+        ),
+        Reason.DATA_SOURCE_NOT_READY,
+    ),
+    (
+        re.compile(
+            r"code = (?:InvalidArgument|OutOfRange)|infeasible error|CSI driver does not support"
+            r"|does not match driver name|specified in parameters|unknown parameter key"
+            # Of provisioners without CSI, which have no gRPC codes.
+            r"|^failed to provision volume (?!.*rpc error: ).*(?:only supports? |not supported|does not support )"
+            r"|does not support block volume provisioning"
+        ),
+        Reason.REQUEST_NOT_SUPPORTED,
+    ),
+    (re.compile(r"code = ResourceExhausted|insufficient available space"), Reason.INSUFFICIENT_STORAGE),
+    (re.compile(r"not in allowed topologies|is not in requisite"), Reason.TOPOLOGY_NOT_ALLOWED),
+    (
+        re.compile(
+            r"no topology key found|no available topology|do(?:es)? not match topology keys|not found on any nodes"
+            r"|failed to get selected CSINode"
+        ),
+        Reason.DRIVER_NOT_ON_NODE,
+    ),
+    (re.compile(r"node \"[^\"]+\" not found"), Reason.SELECTED_NODE_STALE),
+    (re.compile(r"rpc error: code = \w+"), Reason.BACKEND_ERROR),
+)
+"""Texts of external-provisioner (controller.go there) and of others, the specific ones before `rpc error`, with which
+most begin.
+"""
+
+_TRIED_AGAIN: Final = timedelta(minutes=10)
+"""The scheduler tries a pod again after five minutes at the latest."""
+
+_SECRET: Final = re.compile(r"error getting secret (?P<name>\S+) in namespace (?P<namespace>\S+): ")
+_MAY_STILL_RUN: Final = re.compile(r"code = (?:Canceled|DeadlineExceeded|Unavailable|Aborted)")
+
+_ADVICE: Final[Mapping[Reason, str]] = {
+    Reason.REQUEST_NOT_SUPPORTED: "the driver will never accept this request: change the claim or the class",
+    Reason.INSUFFICIENT_STORAGE: "add capacity to the backend, or request less",
+    Reason.DATA_SOURCE_NOT_READY: "make the source usable; a ReferenceGrant has to allow one of another namespace",
+    Reason.BACKEND_ERROR: "an error of the driver or of its storage: see the driver's logs",
+    Reason.TOPOLOGY_NOT_ALLOWED: "use only topology keys of the driver, as CSINodes list them, in the "
+    "allowedTopologies of the class",
+    Reason.DRIVER_NOT_ON_NODE: "let the driver's node plugin run on that node: it reports the node's topology, which "
+    "the node has to have as labels",
+}
+
+_EXTENDER: Final = re.compile(
+    r"Post \"?https?://[^\"]*/?(?:filter|prioritize)|extender.*(?:refused|timeout|deadline)", re.IGNORECASE
+)
+_REFUSED_BY_EXTENDER: Final = re.compile(
+    rf"claim \S+ would get (?:a new )?volume.*?: (?P<code>{Reason.RESERVED_FOR_OTHER}|{Reason.UNHEALTHY})\b[^,]*,? "
+    r"(?P<why>[^,.]*)"
+)
+"""Our extender's reasons against a node (scheduler.extender.rules), as kube-scheduler repeats them."""
+
+_OF_CONTROLLER: Final = re.compile(
+    r"(?P<state>No volumes reserved|Bind not finished): (?P<code>\w+)\.(?P<advice>[^\n]*)"
+)
+"""How our controller begins its Event about a pod for which it reserves nothing (binder.reporting.announce)."""
+
+_CODES: Final = frozenset(Reason) - {Reason.EXPLANATION_PENDING}
+_MOST_REJECTIONS: Final = 4
+
+_NO_FREE_STORAGE: Final = re.compile(r"did not have enough free storage")
+
+_BIND_TIMEOUT: Final = re.compile(
+    r"running PreBind plugin \"?VolumeBinding|timed out waiting for the condition|provisioning failed for PVC"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The last failure that a provisioner reported about a claim, and what it amounts to."""
+
+    code: Reason
+    event: EventRecord
+
+
+def provisioner_failure(facts: Facts, claim: Claim) -> Failure | None:
+    """Return the last failure of the claim's provisioner (ProvisioningFailed in controller.go there)."""
+    for event in facts.events_of("PersistentVolumeClaim", claim.key):
+        if event.reason == "Provisioning" and event.type == "Normal":
+            continue
+        if _is_of_an_earlier_choice(facts, claim, event):
+            continue
+        code = next((code for pattern, code in _OF_PROVISIONERS if pattern.search(event.note)), None)
+        if code is None and event.reason == "ProvisioningFailed" and event.reporter != PV_CONTROLLER:
+            code = Reason.BACKEND_ERROR  # Its secret or its parameters, for example.
+        if code is not None:
+            return Failure(code, event)
+    return None
+
+
+def refused_by_provisioner(facts: Facts, claim: Claim) -> Finding | None:
+    """The provisioner tried and reports a failure, which is all that is known."""
+    failure = provisioner_failure(facts, claim)
+    if failure is None:
+        return None
+    reporter = failure.event.reporter or "the provisioner"
+    return Finding(
+        failure.code,
+        f"{reporter} failed to provision the volume.",
+        (claim_link(claim), Link("Provisioner", reporter, failure.event.reason)),
+        (quoted(facts, failure.event),),
+        (Step(f"kubectl -n {claim.namespace} describe pvc {claim.name}", _advice(failure.code, failure.event.note)),),
+    )
+
+
+def _is_of_an_earlier_choice(facts: Facts, claim: Claim, event: EventRecord) -> bool:
+    """Whether the provisioner failed for a node that the scheduler had chosen, and no node was chosen for long since.
+
+    After such a failure it removes the annotation, and the scheduler tries again at once (rescheduleProvisioning in
+    controller.go of sig-storage-lib-external-provisioner): if it does not, something else is in its way now.
+    """
+    end = facts.events_end or facts.now
+    if value_of(claim.annotations, SELECTED_NODE) is not None or event.last is None or end - event.last < _TRIED_AGAIN:
+        return False
+    if not facts.has(Source.CLASSES):
+        return False
+    mode = binding_mode(with_default_class(facts, claim), facts.snapshot.classes)
+    return mode == WAIT_FOR_FIRST_CONSUMER
+
+
+def _advice(code: Reason, note: str) -> str:
+    """Return what helps after a failure of this kind with this text."""
+    if _MAY_STILL_RUN.search(note):
+        return "the call may still be running in the backend: do not move the claim elsewhere yet"
+    secret = _SECRET.search(note)
+    if secret is not None:
+        return f"the class names Secret {secret['namespace']}/{secret['name']}: create it, or correct the class"
+    return _ADVICE.get(code, "")
+
+
+def extender_unavailable(facts: Facts, pod: Pod) -> Finding | None:
+    """kube-scheduler cannot call an extender that is not ignorable (extender.go: a filter error fails the pod)."""
+    words = of_scheduler(facts, pod, _EXTENDER)
+    if words is None:
+        return None
+    return Finding(
+        Reason.EXTENDER_UNAVAILABLE,
+        "The scheduler cannot reach an extender that is not ignorable, so it schedules no pod.",
+        (pod_link(pod), Link("Scheduler", pod.scheduler_name, "extender unavailable")),
+        (words,),
+        (Step("kubectl get pods -A -l app.kubernetes.io/name=pvc-prebinder", "is the extender running?"),),
+    )
+
+
+def refused_by_extender(facts: Facts, pod: Pod) -> Finding | None:
+    """Nodes fit by Kubernetes' rules, and pvc-prebinder's extender rejects them because of their volumes."""
+    words = of_scheduler(facts, pod, _REFUSED_BY_EXTENDER)
+    refused = None if words is None else _REFUSED_BY_EXTENDER.search(words.found)
+    if words is None or refused is None:
+        return None
+    code = Reason(refused["code"])
+    is_reserved = code is Reason.RESERVED_FOR_OTHER
+    message = "reserved for another claim" if is_reserved else "unhealthy"
+    note = "a reservation ends by itself when it expires or its pod is gone" if is_reserved else "repair the volume"
+    return Finding(
+        code,
+        f"The volumes that the pod's claims would get on nodes that fit are {message}.",
+        (pod_link(pod), Link("Scheduler", pod.scheduler_name, "calls the extender of pvc-prebinder")),
+        (words,),
+        (Step("kubectl get pv -o yaml | grep -e '^    name:' -e reserved-for: -e health:", note),),
+    )
+
+
+def refused_by_controller(facts: Facts, pod: Pod) -> Finding | None:
+    """The pod has our gate, and the controller's last Event tells why no volumes are reserved for it.
+
+    The gate only shows that it waits; the controller has planned all claims of the pod together, and knows the rule.
+    """
+    if not facts.annotations.carries_gate(pod):
+        return None
+    event = next((event for event in facts.events_of("Pod", pod.key) if event.reporter.endswith(_CONTROLLER)), None)
+    refusal = None if event is None else _OF_CONTROLLER.match(event.note)
+    if event is None or refusal is None or refusal["code"] not in _CODES:
+        return None
+    rejections = [line for line in event.note.splitlines()[1:] if line][:_MOST_REJECTIONS]
+    whose = f"Event {event.reason} of {event.reporter}"
+    state = "reserves no volumes for the pod" if refusal["state"].startswith("No") else "has not bound its volumes"
+    return Finding(
+        Reason(refusal["code"]),
+        f"pvc-prebinder {state}, so the pod keeps its scheduling gate.{refusal['advice']}",
+        (pod_link(pod, "SchedulingGated"), Link("Scheduler", "pvc-prebinder", refusal["code"])),
+        tuple(Evidence(whose, "", line) for line in rejections) or (quoted(facts, event),),
+        (
+            Step(
+                f"kubectl -n {pod.namespace} describe pod {pod.name}",
+                "shows the whole Event; the gate goes with its cause",
+            ),
+        ),
+    )
+
+
+def bind_timeout(facts: Facts, pod: Pod) -> Finding | None:
+    """Binding the pod's volumes took too long, and its claims show no cause (PreBind in volume_binding.go, 600 s)."""
+    words = of_scheduler(facts, pod, _BIND_TIMEOUT)
+    if words is None:
+        return None
+    return Finding(
+        Reason.BIND_TIMEOUT,
+        "The scheduler chose a node, and the pod's volumes were not bound in time.",
+        (pod_link(pod),),
+        (words,),
+        (Step(f"kubectl -n {pod.namespace} get pvc", "the scheduler retries automatically"),),
+    )
+
+
+def no_free_storage(facts: Facts, pod: Pod) -> Finding | None:
+    """The scheduler found no room for the pod's new volumes, and CSIStorageCapacities could not be read to see why.
+
+    Source: ErrReasonNotEnoughSpace in volumebinding/binder.go.
+    """
+    if facts.has(Source.CAPACITIES):  # Then these are the answer.
+        return None
+    words = of_scheduler(facts, pod, _NO_FREE_STORAGE)
+    if words is None:
+        return None
+    return Finding(
+        Reason.INSUFFICIENT_STORAGE,
+        "The scheduler found no node where the driver has room for the pod's new volumes.",
+        (pod_link(pod),),
+        (words,),
+        (Step("kubectl get csistoragecapacities -A", "add capacity, or request less"),),
+    )
+
+
+def quoted(facts: Facts, event: EventRecord) -> Evidence:
+    """Return an Event as evidence: its source, its age, and its text."""
+    age = f", {age_text(facts.now - event.last)} ago" if event.last is not None else ""
+    words = f'"{_shortened(event.note)}"'
+    return Evidence(f"Event {event.reason} of {event.reporter or 'an unknown component'}{age}", "", words)
+
+
+def last_words(facts: Facts, kind: str, key: str) -> tuple[Evidence, ...]:
+    """Return the last Event about an object, or else what a pod's scheduler wrote into its condition."""
+    events = tuple(quoted(facts, event) for event in facts.events_of(kind, key)[:1])
+    return events if events or kind != "Pod" else _of_condition(key, _scheduler_message(facts, key))
+
+
+def events_with(facts: Facts, pattern: re.Pattern[str]) -> Iterator[tuple[str, EventRecord]]:
+    """Yield the Events with this text, and the key of their object."""
+    for (_, key), events in sorted(facts.events.items()):
+        for event in events:
+            if pattern.search(event.note):
+                yield key, event
+
+
+def of_scheduler(facts: Facts, pod: Pod, pattern: re.Pattern[str]) -> Evidence | None:
+    """Return the scheduler's last message about the pod, if it has this text.
+
+    The pod's condition is never older than an Event about it, and does not expire.
+    """
+    message = _scheduler_message(facts, pod.key)
+    if message and not pattern.search(message):
+        return None
+    events = (event for event in facts.events_of("Pod", pod.key) if event.reason == "FailedScheduling")
+    last = next(events, None)
+    if last is not None and pattern.search(last.note):
+        return quoted(facts, last)
+    return next(iter(_of_condition(pod.key, message)), None)
+
+
+def _scheduler_message(facts: Facts, pod_key: str) -> str:
+    details = facts.pods.get(pod_key)
+    conditions = () if details is None else details.conditions
+    return next((each.message for each in conditions if each.type == "PodScheduled" and each.status == "False"), "")
+
+
+def _of_condition(pod_key: str, message: str) -> tuple[Evidence, ...]:
+    return (Evidence(f"pod/{pod_key} condition PodScheduled", "", f'"{_shortened(message)}"'),) if message else ()
+
+
+def _shortened(note: str) -> str:
+    words = " ".join(note.split())
+    return words if len(words) <= _LONGEST_QUOTE else words[:_LONGEST_QUOTE] + "..."

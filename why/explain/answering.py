@@ -1,0 +1,149 @@
+"""From targets to the report: reads what the checks need, and runs them again until they have enough."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Final
+
+from kube.errors import Forbidden
+from kube.objects.model import LabelSelector
+from kube.rules.selectors import matches_labels
+from why.causes.claims.creation import refused_claims
+from why.causes.diagnosis import explain_absent_claim, explain_claim, explain_pod, explain_volume
+from why.causes.objects import CLAIM, POD, VOLUME
+from why.causes.termination import overdue
+from why.errors import WhyError
+from why.explain.targets import Target
+from why.facts.facts import Facts, Source, Unread
+from why.reading.live import LiveReader
+from why.report.report import Item, Skipped, WhyReport
+
+_LISTING: Final = (Source.PODS, Source.CLAIMS)
+"""What is pending is one of these."""
+
+
+async def answer_live(
+    reader: LiveReader, targets: Sequence[Target], namespace: str, now: datetime, selector: LabelSelector | None = None
+) -> WhyReport:
+    """Return the report on these objects of a cluster, or on everything that is pending if there are none."""
+    await reader.read_waiting()
+    for target in targets:
+        await _read_target(reader, target, namespace)
+    facts = reader.facts(now)
+    items: list[Item] = []
+    for target in targets or waiting(facts, namespace, selector):
+        while True:
+            try:
+                items += items_of(facts, target, namespace)
+                break
+            except Unread as unread:
+                await reader.read(unread.sources)
+                facts = reader.facts(now)
+    return WhyReport(items=tuple(items), skipped=() if targets else unlisted(facts))
+
+
+async def _read_target(reader: LiveReader, target: Target, namespace: str) -> None:
+    """Read the named object individually: a user who may get an object need not be allowed to list its kind."""
+    wanted: tuple[tuple[str, Source], ...] = ((CLAIM, Source.CLAIMS), (POD, Source.PODS))
+    if target.kind == VOLUME:
+        await reader.read({Source.VOLUMES})
+        wanted = ((VOLUME, Source.VOLUMES),)
+    for kind, source in wanted:
+        if target.kind in {kind, ""} and source in reader.skipped:
+            try:
+                await reader.get(source, target.name, "" if kind == VOLUME else namespace)
+            except Forbidden as error:
+                if target.kind:
+                    raise WhyError(f"{error}; request that permission, or choose another --context") from error
+
+
+def report_on(
+    facts: Facts, targets: Sequence[Target], namespace: str, selector: LabelSelector | None = None
+) -> WhyReport:
+    """Return the report from facts that are complete. WhyError for an object that does not exist."""
+    subjects = targets or waiting(facts, namespace, selector)
+    items = tuple(item for target in subjects for item in items_of(facts, target, namespace))
+    # Who dumps pods alone asks about pods alone.
+    missing = () if targets else unlisted(facts)
+    return WhyReport(items=items, skipped=missing if len(missing) == len(_LISTING) else ())
+
+
+def unlisted(facts: Facts) -> tuple[Skipped, ...]:
+    """Return the kinds that can be pending and could not be read."""
+    return tuple(Skipped(source, facts.skipped[source]) for source in _LISTING if source in facts.skipped)
+
+
+def items_of(facts: Facts, target: Target, namespace: str) -> list[Item]:
+    """Return the items about a target; a bare name may be a claim and a pod.
+
+    Raises Unread for what is still to be read, WhyError if there is no such object.
+    """
+    items = list(_items_of(facts, target, target.namespace or namespace))
+    if not items:
+        raise WhyError(_absent(facts, target, target.namespace or namespace))
+    return items
+
+
+def _absent(facts: Facts, target: Target, namespace: str) -> str:
+    if target.kind == VOLUME:
+        unread = facts.skipped.get(Source.VOLUMES)
+        why = f": {Source.VOLUMES} are {unread}" if unread is not None else ""
+        return f'there is no PersistentVolume "{target.name}"{why}'
+    if not target.kind and target.name in facts.snapshot.volumes:
+        return (
+            f'there is no Pod or PersistentVolumeClaim "{target.name}" in namespace {namespace}; try pv/{target.name}'
+        )
+    kinds = {POD: facts.snapshot.pods, CLAIM: facts.snapshot.claims}
+    known = (each for kind, objects in kinds.items() if target.kind in {kind, ""} for each in objects.values())
+    others = sorted({each.namespace for each in known if each.name == target.name})
+    hint = f"; try --namespace {others[0]}" if others else "; is it in another one? --namespace names it"
+    kind = target.kind or "Pod or PersistentVolumeClaim"
+    return f'there is no {kind} "{target.name}" in namespace {namespace}{hint}'
+
+
+def _items_of(facts: Facts, target: Target, namespace: str) -> Iterator[Item]:
+    key = f"{namespace}/{target.name}"
+    claim, pod = facts.snapshot.claims.get(key), facts.snapshot.pods.get(key)
+    if target.kind in {CLAIM, ""} and claim is not None:
+        yield explain_claim(facts, claim)
+    if target.kind in {POD, ""} and pod is not None:
+        yield explain_pod(facts, pod)
+    if target.kind == VOLUME:
+        # One that may be read by its name only is there although its kind may not be listed.
+        facts.has(Source.VOLUMES)
+        volume = facts.snapshot.volumes.get(target.name)
+        if volume is not None:
+            yield explain_volume(facts, volume)
+    elif target.kind in {CLAIM, ""} and claim is None and pod is None:
+        item = explain_absent_claim(facts, namespace, target.name)
+        if item is not None:
+            yield item
+
+
+def waiting(facts: Facts, namespace: str, selector: LabelSelector | None = None) -> Sequence[Target]:
+    """Return every pending pod and those that should have been gone, then claims, at last those not created.
+
+    The claims are those without a volume, Lost ones too, that none of these pods uses. `selector` selects by the labels
+    of the pod, or of the claim.
+    """
+    snapshot = facts.snapshot
+    pods = [
+        pod
+        for _, pod in sorted(snapshot.pods.items())
+        if (overdue(facts, pod) is not None if pod.deleting else pod.phase == "Pending")
+    ]
+    explained = {key for pod in pods for key in pod.claim_keys}
+    claims = [
+        claim
+        for key, claim in sorted(snapshot.claims.items())
+        if key not in explained and (not claim.bind_finished or claim.phase == "Lost")
+    ]
+    chosen = [Target(POD, pod.name, pod.namespace) for pod in pods if matches_labels(selector, dict(pod.labels))]
+    chosen += [
+        Target(CLAIM, claim.name, claim.namespace)
+        for claim in claims
+        if selector is None or matches_labels(selector, facts.labels_of(claim))
+    ]
+    if selector is None:
+        refused = (key for key in refused_claims(facts) if "/".join(key) not in explained)
+        chosen += [Target(CLAIM, name, refused_in) for refused_in, name in refused]
+    return [target for target in chosen if namespace in {"", target.namespace}]

@@ -1,0 +1,86 @@
+"""Prints reports in the requested format, one after another with --watch."""
+
+import sys
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from functools import partial
+
+from rich.console import Console
+
+from why.facts.facts import FORBIDDEN
+from why.rendering.documents import as_json, as_names, as_yaml
+from why.rendering.overview import print_overview
+from why.rendering.text import print_report, printable
+from why.report.report import WhyReport
+
+
+class Printer:
+    """Prints to the standard output. `overview` is one line for each cause instead of a block for each object.
+
+    `namespace` is the only one that is reported on, if it is only one; `chosen` whether only objects with some labels
+    are. `with_namespaces`: objects of several namespaces may be among them, so each name comes with its own.
+    """
+
+    def __init__(
+        self,
+        output: str,
+        console: Console,
+        *,
+        overview: bool,
+        with_namespaces: bool = False,
+        namespace: str = "",
+        chosen: bool = False,
+    ) -> None:
+        self._output = output
+        self._console = console
+        self._overview = overview
+        self._namespace = namespace
+        self._chosen = chosen
+        self._with_namespaces = with_namespaces
+        self._printed: WhyReport | None = None
+
+    def print(self, report: WhyReport, now: datetime, *, again: bool = False) -> None:
+        """Print a report; a repeated one (`again`) in place on a terminal, elsewhere only if it differs from the
+        last.
+        """
+        on_terminal = again and self._console.is_terminal and self._output in {"text", "wide"}
+        if again and not on_terminal and report == self._printed:
+            return
+        if on_terminal and self._printed is not None:
+            self._console.clear()
+        self._printed = report
+        names = partial(as_names, with_namespaces=self._with_namespaces)
+        documents: Mapping[str, Callable[[WhyReport], str]] = {"json": as_json, "yaml": as_yaml, "name": names}
+        if self._output in documents:
+            text = documents[self._output](report)
+            sys.stdout.write(f"{text}\n" if text else "")
+        else:
+            self._print_text(report, now)
+        sys.stdout.flush()
+
+    def _print_text(self, report: WhyReport, now: datetime) -> None:
+        if not report.items:
+            if report.complete:
+                self._console.print(self._nothing, soft_wrap=True)
+        elif self._overview and self._output == "text":
+            print_overview(report, self._console, now)
+        else:
+            print_report(report, self._console, now, wide=self._output == "wide")
+        if not report.complete:
+            what = "what else" if report.items else "what"
+            missing = ", ".join(f"{each.resource} ({each.because})" for each in report.skipped)
+            self._console.print(
+                f"? Cannot tell {what} is pending without {missing}{self._hint(report)}", soft_wrap=True
+            )
+
+    @property
+    def _nothing(self) -> str:
+        """Return that nothing is pending, and where that is true."""
+        labels = " with these labels" if self._chosen else ""
+        where = f" in namespace {printable(self._namespace)}" if self._namespace else ""
+        elsewhere = "; --all-namespaces looks everywhere" if self._namespace else ""
+        return f"Nothing{labels} is pending{where}{elsewhere}."
+
+    def _hint(self, report: WhyReport) -> str:
+        is_forbidden = any(each.because == FORBIDDEN for each in report.skipped)
+        return "; --namespace limits the report to a single namespace." if self._overview and is_forbidden else "."

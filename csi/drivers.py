@@ -33,7 +33,7 @@ Key = tuple[str, str]
 Probing = Callable[[str, str, timedelta], Awaitable[Verdict]]
 """`Drivers.verdict`: driver, handle, and the age that a verdict may have."""
 
-LONGEST_MEMORY: Final = 20_000
+MAX_VERDICTS: Final = 20_000
 """Verdicts kept before the outdated ones are dropped: many times what is chosen within one maximum age."""
 
 
@@ -146,7 +146,7 @@ class HealthGate:
         """
         stale = self.unprobed(chosen, now)
         await asyncio.gather(*(self._probe(volume) for volume in stale))
-        if len(self.verdicts) > LONGEST_MEMORY:
+        if len(self.verdicts) > MAX_VERDICTS:
             kept = {key: verdict for key, verdict in self.verdicts.items() if verdict.stands(now, self._max_age)}
             self.verdicts = Map(kept)
         return bool(stale)

@@ -20,7 +20,7 @@ from csi.health.probe_order import next_in_use, spare_probes
 from csi.health.verdict import HealthState
 from csi.probe import DriverProbe, Listed, list_method
 from csi.records import HealthRecords
-from csi.volume_probes import BREATH, Pace, Round, VolumeProbes
+from csi.volume_probes import YIELD_EVERY, Pace, Round, VolumeProbes
 from kube.clock import Clock
 
 IN_USE_TICK: Final = 1.0
@@ -170,7 +170,7 @@ class Sweep:
             state = record.state if record is not None and record.checked_at >= began else HealthState.UNKNOWN
             if state is not HealthState.HEALTHY:
                 exceptions[handle] = state
-            if number % BREATH == 0:
+            if number % YIELD_EVERY == 0:
                 await self._clock.sleep(0)
         return CompleteSweep(self._driver, began, self._clock.now(), len(handles), exceptions)
 

@@ -24,7 +24,7 @@ from kube.clock import Clock
 
 SWEEPS_PER_GET: Final = 20
 """Sweeps by a list of unhealthy volumes until each volume that the list omits has been probed individually."""
-BREATH: Final = 500
+YIELD_EVERY: Final = 500
 """Records written before other tasks get to run."""
 _NEVER: Final = datetime.min.replace(tzinfo=UTC)
 
@@ -106,7 +106,7 @@ class VolumeProbes:
                 due[handle] = None
             else:
                 self._took(handle, entries.pop(handle, None), this)
-            if number % BREATH == 0:
+            if number % YIELD_EVERY == 0:
                 await self._clock.sleep(0)
         return await self.each([*doubtful, *due], this, entries, believed=due)
 
@@ -162,7 +162,7 @@ class VolumeProbes:
         """Record the same verdict on all of them."""
         for number, handle in enumerate(handles):
             self._took(handle, verdict, this)
-            if number % BREATH == 0:
+            if number % YIELD_EVERY == 0:
                 await self._clock.sleep(0)
 
     def _implied(self, negotiation: Negotiation) -> Verdict:

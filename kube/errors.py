@@ -24,7 +24,7 @@ import msgspec
 
 from kube.redaction import redacted
 
-LONGEST_RETRY_AFTER: Final = 60.0
+MAX_RETRY_AFTER_SECONDS: Final = 60.0
 """Seconds. API servers ask for at most 32 (dropped_requests_tracker.go). A proxy that announces a maintenance of hours
 must not keep a watch or a write from going on when the API server is back.
 """
@@ -35,7 +35,7 @@ class KubeError(Exception):
 
     `status` is the HTTP status, 0 if there was no response. `reason` is the API's machine-readable reason (or ours for
     a failed connection), `message` its message. `retry_after` is in seconds, at most
-    LONGEST_RETRY_AFTER, None if the server stated none.
+    MAX_RETRY_AFTER_SECONDS, None if the server stated none.
     """
 
     def __init__(
@@ -169,7 +169,7 @@ def error_from_status(method: str, path: str, status: int, body: bytes, headers:
     if retry_after is None and answer is not None and answer.details is not None:
         retry_after = answer.details.retry_after_seconds
     if retry_after is not None:
-        retry_after = min(max(0.0, retry_after), LONGEST_RETRY_AFTER)
+        retry_after = min(max(0.0, retry_after), MAX_RETRY_AFTER_SECONDS)
     if answer is None:
         quoted = body[:200].decode("utf-8", "replace").strip() or "(empty body)"
         return error_class(status)(method, path, status, "NotAStatus", quoted, retry_after)

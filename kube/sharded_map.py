@@ -14,7 +14,7 @@ D = TypeVar("D")
 
 Items = Mapping[K, V] | Iterable[tuple[K, V]]
 
-LARGEST: Final = 256
+MAX_SHARD_ENTRIES: Final = 256
 """Entries in a shard on average, beyond which there are twice as many shards. Their number is a power of two."""
 
 _ABSENT: Final[Any] = object()
@@ -54,7 +54,7 @@ class Map(_Shards[K, V_co], Mapping[K, V_co]):
     def __init__(self, items: Items[K, V_co] = ()) -> None:
         content = dict(items)
         count = 1
-        while len(content) > LARGEST * count:
+        while len(content) > MAX_SHARD_ENTRIES * count:
             count *= 2
         self._shards, self._length = tuple(_spread(content.items(), count)), len(content)
 
@@ -122,7 +122,7 @@ class MapMutation(_Shards[K, V]):
         shard = self._own_shard(key)
         self._length += key not in shard
         shard[key] = value
-        if self._length > LARGEST * len(self._shards):
+        if self._length > MAX_SHARD_ENTRIES * len(self._shards):
             self._double()
 
     def __delitem__(self, key: K) -> None:

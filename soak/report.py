@@ -13,7 +13,7 @@ from soak.run import Outcome
 SHOWN_OF_A_RULE: Final = 3
 _BEFORE: Final = 12
 _AFTER: Final = 4
-_LONGEST: Final = 500
+_MAX_LINE_CHARACTERS: Final = 500
 _SECONDS: Final = 60.0
 
 
@@ -96,7 +96,7 @@ def _described(change: Change) -> str:
     if before != after:
         parts.append("claimRef=" + ("-" if after is None else f"{after[0]} ({after[1] or 'no uid'})"))
     shown = ", ".join(parts).replace(f"metadata.annotations.{facts.PREFIX}", "@").replace("metadata.annotations.", "@")
-    return f"{change.kind} {change.key}: {shown}"[:_LONGEST]
+    return f"{change.kind} {change.key}: {shown}"[:_MAX_LINE_CHARACTERS]
 
 
 def _value(part: object, path: str) -> str:

@@ -28,10 +28,10 @@ ROOT = Path(__file__).parents[1]
 PRODUCT = ("prebinder", "why", "scheduler", "binder", "csi", "kube", "demo", "devcluster")
 COMMANDS = [*(command for commands in cli.SECTIONS.values() for command in commands), *cli.ALIASES]
 GENERATED = ROOT / "csi" / "proto"
-LONGEST_MODULE = 400
-LARGEST_ROOM = 12
-LONGEST_FUNCTION = 40
-LONGEST_STORY = 50
+MAX_MODULE_LINES = 400
+MAX_ROOM_MODULES = 12
+MAX_FUNCTION_LINES = 40
+MAX_STORY_LINES = 50
 """A test that is told from its beginning to its end may take more lines than a function of the product."""
 COMPOSITION = "prebinder/controller/term.py: compose"
 """A list of what is connected to what. Its parts would hand ten objects from one to the next."""
@@ -154,12 +154,12 @@ def test_a_pure_module_remembers_nothing() -> None:
 
 def test_modules_are_short() -> None:
     sizes = {name_of(path): len(path.read_text().splitlines()) for path in modules(*PRODUCT, "tests", "bench", "soak")}
-    assert {name: lines for name, lines in sizes.items() if lines > LONGEST_MODULE} == {}
+    assert {name: lines for name, lines in sizes.items() if lines > MAX_MODULE_LINES} == {}
 
 
 def long_functions(module: Path) -> Iterator[str]:
     """Yield the functions whose statements, without the signature and the docstring, take too many lines."""
-    most = LONGEST_STORY if ROOT / "tests" in module.parents else LONGEST_FUNCTION
+    most = MAX_STORY_LINES if ROOT / "tests" in module.parents else MAX_FUNCTION_LINES
     for node in ast.walk(ast.parse(module.read_text())):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             first, *others = node.body
@@ -177,7 +177,7 @@ def test_rooms_are_small() -> None:
     """A folder with more than a dozen modules is searched, not read: it becomes two."""
     every = modules(*PRODUCT, "tests", "bench", "soak")
     sizes = Counter(name_of(module.parent) for module in every if module.name not in {"__init__.py", "conftest.py"})
-    assert {room: size for room, size in sizes.items() if size > LARGEST_ROOM} == {}
+    assert {room: size for room, size in sizes.items() if size > MAX_ROOM_MODULES} == {}
 
 
 def imported_stories(module: Path) -> Iterator[str]:

@@ -39,7 +39,7 @@ CONFLICTS: Final[Mapping[tuple[str, bool], float]] = {("prebind", True): 0.02, (
 RATE, BOUND_P50, BOUND_P99 = "to Bound", "bound p50", "bound p99"
 """Ends of rows' names, after the title of a case."""
 
-LONGEST: Final = 600.0
+MAX_SECONDS: Final = 600.0
 """Seconds after which a run is ended as it is."""
 EVENTS_SECONDS: Final = 2.0
 """Events are still being sent then."""
@@ -108,9 +108,9 @@ async def _run_case(case: Case, audit: Path) -> Outcome:
             started = monotonic()
             await _create_pairs(ready, timeline, case)
             creating = monotonic() - started
-            await timeline.until(lambda seen: len(seen.bound) == case.pairs, LONGEST)
+            await timeline.until(lambda seen: len(seen.bound) == case.pairs, MAX_SECONDS)
             if case.wait_for_pods:
-                await timeline.until(lambda seen: len(seen.placed) == case.pairs, LONGEST)
+                await timeline.until(lambda seen: len(seen.placed) == case.pairs, MAX_SECONDS)
         await asyncio.sleep(EVENTS_SECONDS)
         requests = counts(entries(audit)[before:])
     last = max(timeline.bound.values(), default=started)

@@ -28,7 +28,7 @@ from kube.client.connect import connect
 from kube.objects.api_resource import CLAIMS, NODES, PODS, STORAGE_CLASSES
 
 NAME: Final = "bench-scheduler"
-LONGEST: Final = 600.0
+MAX_SECONDS: Final = 600.0
 """Seconds after which a run is ended as it is."""
 
 
@@ -105,7 +105,7 @@ async def _run(size: Size, contender: Contender) -> Outcome:
         async with timeline.following():
             # A pod that is placed first shows that it is ready: health checks report that too early.
             await _create(stage, "first", size, contender)
-            if not await timeline.until(lambda seen: "first" in seen.placed, LONGEST):
+            if not await timeline.until(lambda seen: "first" in seen.placed, MAX_SECONDS):
                 raise RuntimeError(f"{contender.title} placed nothing; the end of its log:\n{scheduler.log_tail()}")
             scheduler.pause()
             names = [f"pod-{number:05}" for number in range(size.pods)]
@@ -113,12 +113,12 @@ async def _run(size: Size, contender: Contender) -> Outcome:
             before, server = usage(scheduler.pid), usage(stage.cluster.apiserver.pid)
             released = monotonic()
             scheduler.resume()
-            await timeline.until(lambda seen: len(seen.placed) > size.pods, LONGEST)
+            await timeline.until(lambda seen: len(seen.placed) > size.pods, MAX_SECONDS)
             after, server_after = usage(scheduler.pid), usage(stage.cluster.apiserver.pid)
             if size.volumes:
                 # A pod gets its node as soon as its claim's bind is complete (isPVCFullyBound in kubernetes/kubernetes
                 # pkg/scheduler/framework/plugins/volumebinding/binder.go); the claim's phase is written after that.
-                await timeline.until(lambda seen: len(seen.bound) > size.pods, LONGEST)
+                await timeline.until(lambda seen: len(seen.bound) > size.pods, MAX_SECONDS)
         async with stage.cluster.api() as api:
             wrong = placement_checker.violations(await placement_cluster.read(api))
     moments = [timeline.placed[name] - released for name in names if name in timeline.placed]

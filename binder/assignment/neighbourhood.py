@@ -28,7 +28,7 @@ from kube.pod_topology.topology_spread import spread_verdicts
 from kube.rules.disk_conflicts import disks_of
 from kube.rules.host_ports import conflicting_port, host_ports
 
-_FEWEST_SPARE: Final = 32
+_MIN_SPARE: Final = 32
 """Nodes sought beyond those that others may take, in a pass of a few pods: pods that come later take from these."""
 
 Fits = Callable[[Node], bool]
@@ -82,7 +82,7 @@ class Neighbourhood:
         self._distinct: dict[tuple[_Kind, int], _Booked] = {}
         self._all: PlacedPods = others.placed
         self._sure: PlacedPods = others.placed
-        self._spare = max(_FEWEST_SPARE, others.decided)
+        self._spare = max(_MIN_SPARE, others.decided)
         self._kinds: dict[str, _Kind] = {}
         self._open: dict[tuple[object, ...], tuple[int, int]] = {}
         self._conflicts: dict[tuple[_Kind, _Kind], frozenset[str]] = {}

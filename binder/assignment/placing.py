@@ -110,9 +110,9 @@ class Offers:
 
 _FEW_TOPOLOGIES: Final = 64
 """Up to this number every topology is compared; beyond, they are tried in the order of their smallest volumes."""
-_MOST_COUNTED: Final = 16
+_MAX_COUNTED: Final = 16
 """Volumes counted to see of which sizes a topology has many left."""
-_MOST_COMPARED: Final = 16
+_MAX_COMPARED: Final = 16
 """Topologies compared in that."""
 
 
@@ -181,7 +181,7 @@ class Placing:
                 best = [placed]
             elif _rank(placed) == _rank(best[0]):
                 best.append(placed)
-        return self._most_left(best[:_MOST_COMPARED])
+        return self._most_left(best[:_MAX_COMPARED])
 
     def _most_left(self, best: Sequence[PlacedPod]) -> PlacedPod | None:
         """Return the first of those where most volumes of the sizes they take are left.
@@ -198,7 +198,7 @@ class Placing:
 
     def _left(self, placed: PlacedPod, claim: Claim, size: int) -> int:
         offer = self.offers.offer(placed.demand, claim, placed.topology)
-        first = islice(offer.left(lambda volume: volume.name in self.taken), _MOST_COUNTED)
+        first = islice(offer.left(lambda volume: volume.name in self.taken), _MAX_COUNTED)
         return sum(volume.capacity == size for volume in first)
 
     def lift(self, lifted: Iterable[PlacedPod]) -> None:

@@ -147,13 +147,13 @@ class Groupings:
         known = self._latest.pop(keys, None)
         carried = known.carried_over(nodes) if known is not None else None
         topologies = _grouped(nodes, keys) if carried is None else carried
-        if len(self._latest) >= _MOST_GROUPINGS:
+        if len(self._latest) >= _MAX_GROUPINGS:
             del self._latest[next(iter(self._latest))]
         self._latest[keys] = _Grouping(nodes, topologies)
         return topologies
 
 
-_MOST_GROUPINGS: Final = 4
+_MAX_GROUPINGS: Final = 4
 
 
 def _grouped(nodes: Map[str, Node], keys: frozenset[str]) -> tuple[Topology, ...]:

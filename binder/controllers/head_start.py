@@ -11,7 +11,7 @@ from typing import Final
 
 from kube.clock import Elapsed
 
-LEFT: Final = 3
+MAX_PODS_LEFT_TO_PV_CONTROLLER: Final = 3
 """Pods: the one that it is working on, and those that it takes next before we have seen that it is done."""
 PATIENCE: Final = 2.0
 """Seconds without progress after which we finish them: it is stuck, or busy with something else."""
@@ -34,7 +34,7 @@ class HeadStart:
     def seconds_left(self, pod_key: str) -> float:
         """Return how long the pod's binds are still left to the PV controller; from 0.0 on we finish them."""
         since = self._begun.get(pod_key)
-        if since is None or pod_key not in islice(self._begun, LEFT):
+        if since is None or pod_key not in islice(self._begun, MAX_PODS_LEFT_TO_PV_CONTROLLER):
             return 0.0
         until = min(max(since, self._finished_one) + PATIENCE, since + AT_LATEST)
         return max(0.0, until - self._clock.monotonic())

@@ -35,12 +35,12 @@ from kube.objects.model import Claim, Pod, Volume
 from kube.persistent_map import Map
 from kube.store.store import Store
 
-SHORTEST: Final = 0.01
-QUIET: Final = 0.05
+MIN_IDLE_SECONDS: Final = 0.01
+MAX_IDLE_SECONDS: Final = 0.05
 """Seconds without another pod after which a pass begins: the first value initially, growing while pods keep coming."""
-LONGEST: Final = 0.5
+MAX_BATCH_SECONDS: Final = 0.5
 """Seconds after which a pass begins in any case."""
-MOST_CLAIMS_OF_A_PASS: Final = 5000
+MAX_CLAIMS_PER_PASS: Final = 5000
 """Claims after which further pods wait for the next pass."""
 STEP: Final = 100
 """Volumes indexed without a pause: some 5 ms."""
@@ -157,11 +157,11 @@ class Planner:
 
     async def _gather(self) -> None:
         started = self._clock.monotonic()
-        waiting, window = 0, SHORTEST
-        while len(self._requests) > waiting and self._clock.monotonic() - started < LONGEST:
+        waiting, window = 0, MIN_IDLE_SECONDS
+        while len(self._requests) > waiting and self._clock.monotonic() - started < MAX_BATCH_SECONDS:
             waiting = len(self._requests)
             await self._clock.sleep(window)
-            window = min(2 * window, QUIET)
+            window = min(2 * window, MAX_IDLE_SECONDS)
 
     def _next_to_answer(self) -> dict[str, Answer]:
         """Take the pods that have waited longest, as many as a pass may have."""
@@ -170,7 +170,7 @@ class Planner:
         for key, answer in self._requests.items():
             pod = pods.get(key)
             claims += len(pod.claims) if pod is not None else 0
-            if taken and claims > MOST_CLAIMS_OF_A_PASS:
+            if taken and claims > MAX_CLAIMS_PER_PASS:
                 break
             taken[key] = answer
         for key in taken:

@@ -17,7 +17,7 @@ from binder.controllers.wakeups import Wakeups
 from binder.matching.matching import binding_mode, class_of
 from binder.matching.rejection import Reason
 from binder.model.decision import Applied, Decision, Finish, Lost, Mode, Outdated, Placement, Refuse, Reserve, Wait
-from binder.model.demand import MOST_CLAIMS
+from binder.model.demand import MAX_CLAIMS
 from binder.planning.commitment import scheduler_may_serve
 from binder.reporting.announce import Announcer
 from binder.reporting.observe import BindMetrics
@@ -38,7 +38,7 @@ PODS_AT_ONCE: Final = 1000
 """Pods that may be collected, wait for a driver or be written concurrently. Writers have their own limit."""
 ROUNDS: Final = 10
 """Plans with probes in between, before the pod yields to others."""
-STILL_TRUE: Final = 1.0
+MAX_PROBE_SECONDS: Final = 1.0
 """Seconds that probes may take without making the plan too old to execute."""
 HINT_AFTER: Final = 5.0
 """Seconds after which a pod that its scheduler may be working on gets its hint.
@@ -59,7 +59,7 @@ try it and others again. It commits volumes claim by claim, and keeps what it co
 COMMIT_AT_LATEST: Final = 30.0
 """Seconds after which volumes are committed to such a pod however busy schedulers are."""
 FIRST_RETRY: Final = 1.0
-LONGEST_RETRY: Final = 60.0
+MAX_RETRY_SECONDS: Final = 60.0
 """Seconds. A rejected pod, or one that lost a volume, is retried after this, growing; a relevant change wakes it
 sooner.
 """
@@ -204,7 +204,7 @@ class Reconciler:
             began = self.clock.monotonic()
             if not await self._probed(decision):
                 return decision
-            if self.clock.monotonic() - began <= STILL_TRUE and self.planner.stands(decision):
+            if self.clock.monotonic() - began <= MAX_PROBE_SECONDS and self.planner.stands(decision):
                 return decision
         self.planner.forget(key)
         return None
@@ -265,7 +265,7 @@ class Reconciler:
             return wake
         if await self.scheduling_gate.lift(pod, unread, prebound=prebound, waits=waits):
             return wake
-        return backoff(self._history(pod.key).kept_gate(), FIRST_RETRY, LONGEST_RETRY, self.rng.random())
+        return backoff(self._history(pod.key).kept_gate(), FIRST_RETRY, MAX_RETRY_SECONDS, self.rng.random())
 
     def _history(self, key: str) -> _History:
         return self._histories.setdefault(key, _History())
@@ -278,7 +278,7 @@ class Reconciler:
         history.losses += 1
         if history.losses == 1:
             return 0.0
-        return backoff(history.losses - 1, FIRST_RETRY / 10, LONGEST_RETRY, self.rng.random())
+        return backoff(history.losses - 1, FIRST_RETRY / 10, MAX_RETRY_SECONDS, self.rng.random())
 
     def _refuse(self, decision: Refuse) -> float:
         self._servable_since.pop(decision.pod.key, None)
@@ -288,7 +288,7 @@ class Reconciler:
             binding = binding_mode(claim, snapshot.classes) or ""
             self.metrics.attempted(class_of(claim), binding, success=False)
             self.metrics.failed(class_of(claim), decision.reason)
-        self.announcer.refused(decision, claims if len(claims) <= MOST_CLAIMS else ())
+        self.announcer.refused(decision, claims if len(claims) <= MAX_CLAIMS else ())
         wait = self._later(decision)
         self.wakeups.refused(decision.pod.key, {class_of(claim) for claim in claims}, wait)
         return wait
@@ -297,7 +297,7 @@ class Reconciler:
         """Return the growing delay in seconds before a pod that got nothing is retried."""
         history = self._history(decision.pod.key)
         history.refusals += 1
-        return backoff(history.refusals, FIRST_RETRY, LONGEST_RETRY, self.rng.random())
+        return backoff(history.refusals, FIRST_RETRY, MAX_RETRY_SECONDS, self.rng.random())
 
     def _count(self, decision: Reserve | Finish, outcome: Applied | Lost) -> None:
         classes = self.store.snapshot().classes

@@ -33,7 +33,7 @@ WORKERS: Final = 10
 STEP: Final = 1_000
 """Objects processed without a pause when a term begins: some 5 ms."""
 AGAIN: Final = 0.1
-LONGEST: Final = 60.0
+MAX_RETRY_SECONDS: Final = 60.0
 """Seconds until the next attempt at an object that changed while it was being released, or that may not be written."""
 
 logger = logging.getLogger(__name__)
@@ -103,7 +103,7 @@ class ReleaseController:
             self._clean_up.forget(subject)
             return None
         failures = self._failures[subject] = self._failures.get(subject, 0) + 1
-        return backoff(failures, AGAIN, LONGEST, jitter=1.0)
+        return backoff(failures, AGAIN, MAX_RETRY_SECONDS, jitter=1.0)
 
     def _claim_keys(self, kind: str, key: str) -> tuple[str, ...]:
         if kind == "claim":

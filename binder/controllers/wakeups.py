@@ -22,7 +22,7 @@ from kube.store.store import Store
 from kube.workqueue import WorkQueue
 
 WOKEN_AT_ONCE: Final = 100
-LONGEST_BACKOFF: Final = 10.0
+MAX_BACKOFF_SECONDS: Final = 10.0
 """Seconds, kube-scheduler's podMaxBackoff: after them a change wakes a rejected pod at once, whatever its backoff."""
 
 R = TypeVar("R", Claim, Volume, Pod, Node, StorageClass)
@@ -42,7 +42,7 @@ class Wakeups:
     def refused(self, pod_key: str, classes: Iterable[str], backoff: float) -> None:
         """The pod waits for room in these classes, and is not to be planned for every change within the backoff."""
         self.forget(pod_key)
-        self._refused[pod_key] = (frozenset(classes), self._clock.monotonic() + min(backoff, LONGEST_BACKOFF))
+        self._refused[pod_key] = (frozenset(classes), self._clock.monotonic() + min(backoff, MAX_BACKOFF_SECONDS))
         for name in self._refused[pod_key][0]:
             self._waiting.setdefault(name, {})[pod_key] = None
         pod = self._store.snapshot().pods.get(pod_key)

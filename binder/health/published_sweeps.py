@@ -20,10 +20,10 @@ from csi.health.verdict import UNHEALTHY, HealthState
 from csi.health.witness import NO_CAPABILITY, NO_CAPABILITY_MESSAGE
 from kube.objects.model import Volume
 
-MOST_EXCEPTIONS: Final = 100
+MAX_EXCEPTIONS: Final = 100
 """Handles named in one report: the Lease is written every two seconds, and must stay small."""
 
-_LONGEST_INTERVAL: Final = timedelta(days=7).total_seconds()
+_MAX_INTERVAL_SECONDS: Final = timedelta(days=7).total_seconds()
 _VERSION_DIGITS: Final = 20
 
 
@@ -79,7 +79,7 @@ def unpublished_exceptions(
             for volume in volumes
             if volume.handle in left and volume.driver == sweep.driver and _annotated_unhealthy(volume, annotations)
         }
-    return frozenset(left) if len(left) <= MOST_EXCEPTIONS else None
+    return frozenset(left) if len(left) <= MAX_EXCEPTIONS else None
 
 
 def sweeps_annotation(reports: Mapping[str, SweepReport], annotations: Annotations) -> dict[str, str]:
@@ -161,7 +161,7 @@ def _read(raw: msgspec.Raw) -> SweepReport | None:
         return None
     if not wire.resource_version.isdecimal() or len(wire.resource_version) > _VERSION_DIGITS:
         return None
-    if not 0 <= wire.interval_seconds <= _LONGEST_INTERVAL:
+    if not 0 <= wire.interval_seconds <= _MAX_INTERVAL_SECONDS:
         return None
     return SweepReport(
         driver=wire.driver,

@@ -23,7 +23,7 @@ Affinities = Map[NodeSelector | None, None]
 """A persistent set of affinities."""
 
 _NO_AFFINITIES: Final[Affinities] = Map()
-_MOST_PINS: Final = 64
+_MAX_PINS: Final = 64
 """Combinations of values under which a term may be indexed; beyond that the longest list of values is ignored."""
 
 
@@ -144,7 +144,7 @@ def _required(term: NodeSelectorTerm) -> dict[str, tuple[str, ...]]:
         if requirement.operator == "In":
             named.setdefault(requirement.key, requirement)
     fewest_first = sorted(named.values(), key=lambda requirement: (len(requirement.values), requirement.key))
-    while len(fewest_first) > 1 and prod(len(requirement.values) for requirement in fewest_first) > _MOST_PINS:
+    while len(fewest_first) > 1 and prod(len(requirement.values) for requirement in fewest_first) > _MAX_PINS:
         fewest_first.pop()
     return {
         requirement.key: requirement.values

@@ -10,7 +10,7 @@ from binder.matching.claim_shape import ClaimShape, shape_of
 from binder.model.decision import Mode
 from kube.objects.model import Claim, Pod, Volume
 
-MOST_CLAIMS: Final = 64
+MAX_CLAIMS: Final = 64
 """Claims planned for one pod. The cost of a joint assignment grows at least with the square of their number; nodes of
 large clouds hardly attach more volumes than that to all of their pods.
 """

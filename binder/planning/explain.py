@@ -24,14 +24,14 @@ from binder.model.view import View
 from binder.planning.unmet_claims import UnmetClaims
 from kube.objects.model import Claim, Volume
 
-MOST_REJECTIONS: Final = 20
-MOST_LOOKS: Final = 20_000
+MAX_REJECTIONS: Final = 20
+MAX_EVALUATIONS: Final = 20_000
 """Volumes, nodes and topologies (once for each claim) evaluated in one pass to explain rejections: some 0.1 s."""
-_MOST_LOST: Final = 4
+_MAX_LOST: Final = 4
 """Volumes named for one claim that went to others."""
-_MOST_TOPOLOGIES: Final = 50
+_MAX_TOPOLOGIES: Final = 50
 """Topologies evaluated for a rejection: enough to find the reason, bounded in clusters with a volume per node."""
-_MOST_NODES: Final = 1000
+_MAX_NODES: Final = 1000
 """Nodes evaluated for the reason why they do not fit a pod."""
 
 
@@ -55,8 +55,8 @@ class Explainer:
         self._lost_to: dict[ClaimShape, tuple[tuple[Rejection, ...], bool]] = {}
 
     def refusal(self, demand: Demand) -> Refuse:
-        """Return the root reason with its evidence, at most MOST_REJECTIONS of it, or that it follows later."""
-        if self._looks + self._unmet.looks >= MOST_LOOKS and not self._knows(demand):
+        """Return the root reason with its evidence, at most MAX_REJECTIONS of it, or that it follows later."""
+        if self._looks + self._unmet.looks >= MAX_EVALUATIONS and not self._knows(demand):
             return Refuse(demand.pod, Reason.EXPLANATION_PENDING, ())
         unmet = [claim for claim in demand.required if not self._is_met(demand, claim)]
         if unmet:
@@ -112,12 +112,12 @@ class Explainer:
         return options
 
     def _refuse(self, demand: Demand, reason: Reason, rejections: Iterable[Rejection]) -> Refuse:
-        return Refuse(demand.pod, reason, tuple(rejections)[:MOST_REJECTIONS])
+        return Refuse(demand.pod, reason, tuple(rejections)[:MAX_REJECTIONS])
 
     def _of_topologies(self, demand: Demand) -> list[Rejection]:
         """Return for each topology which claims have no volume there, the one with fewest such claims first."""
         if demand.kind not in self._short:
-            open_to = self._topologies.open_to(demand)[:_MOST_TOPOLOGIES]
+            open_to = self._topologies.open_to(demand)[:_MAX_TOPOLOGIES]
             self._looks += len(open_to) * len(demand.required)
             self._short[demand.kind] = [self._shortage(demand, topology) for topology in open_to]
         shortfalls: list[tuple[int, Rejection]] = []
@@ -146,7 +146,7 @@ class Explainer:
         rejections: list[Rejection] = []
         for topology in self._jointly_met(demand):
             attach = self._attach(demand, topology)
-            for node in topology.nodes[: _MOST_NODES - len(rejections)]:
+            for node in topology.nodes[: _MAX_NODES - len(rejections)]:
                 self._looks += 1
                 rejection = self._booking.refuse(demand, node, attach)
                 if rejection is None:
@@ -176,10 +176,10 @@ class Explainer:
                 self._looks += 1
                 winner = self._got.get(volume.name)
                 left = left or winner is None
-                if winner is not None and len(lost) < _MOST_LOST:
+                if winner is not None and len(lost) < _MAX_LOST:
                     offered = f"reserved for {winner} in this pass"
                     lost.append(Rejection(Reason.RESERVED_FOR_OTHER, volume.name, "an unreserved volume", offered))
-                if left and len(lost) == _MOST_LOST:
+                if left and len(lost) == _MAX_LOST:
                     break
             self._lost_to[shape] = (tuple(lost), left)
         return self._lost_to[shape]

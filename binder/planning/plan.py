@@ -27,11 +27,11 @@ from binder.rebalance.rebalance import rebalance
 from kube.objects.model import Pod, Volume
 from kube.rules.topology import is_narrower_than_zone
 
-_MOST_LOCAL_NODES: Final = 16
+_MAX_LOCAL_NODES: Final = 16
 """Longest list of nodes worth naming for a local volume."""
 
 
-_MOST_ROUNDS: Final = 8
+_MAX_ROUNDS: Final = 8
 """Rounds of a pass. Pods that share a claim are planned in different ones; those left over wait for another pass."""
 
 
@@ -47,7 +47,7 @@ def plan(
     ordered = list({pod.key: pod for pod in pods}.values())
     decided: dict[str, Decision] = {}
     refused: dict[tuple[object, ...], Refuse] = {}
-    for _ in range(_MOST_ROUNDS):
+    for _ in range(_MAX_ROUNDS):
         demands: list[Demand] = []
         for pod in ordered:
             if pod.key not in decided:
@@ -207,4 +207,4 @@ def _local_nodes(topologies: Topologies, volumes: Iterable[Volume]) -> tuple[str
             accessible = {topology.number for topology in topologies.reaching(volume.node_affinity)}
             common = accessible if common is None else common & accessible
     names = [node.name for number in sorted(common or ()) for node in topologies.all[number].nodes]
-    return tuple(sorted(names)) if len(names) <= _MOST_LOCAL_NODES else ()
+    return tuple(sorted(names)) if len(names) <= _MAX_LOCAL_NODES else ()

@@ -6,7 +6,7 @@ from typing import Final
 
 from binder.matching.rejection import Reason, Rejection
 from binder.model.decision import Finish, Mode, Placement, Refuse, Wait
-from binder.model.demand import MOST_CLAIMS, Demand
+from binder.model.demand import MAX_CLAIMS, Demand
 from binder.model.view import View
 from binder.planning.claim_standing import Anchor, Hinted, LeftAlone, Open, Standing, standing_of
 from binder.planning.commitment import finish_of, hint_only, may_commit
@@ -37,7 +37,7 @@ def demand_of(view: View, pod: Pod, now: datetime) -> Demand | Finish | Wait | R
         standings = _uncommitted(standings)
     opened = [standing for standing in standings if isinstance(standing, Open)]
     anchors = tuple(_anchors(standings))
-    if len(opened) > MOST_CLAIMS:
+    if len(opened) > MAX_CLAIMS:
         return _too_many(pod, len(opened))
     if not opened:
         begun = [Placement(anchor.begun, anchor.volume) for anchor in anchors if anchor.begun is not None]
@@ -153,5 +153,5 @@ def _nothing_open(pod: Pod, anchors: tuple[Anchor, ...], standings: Sequence[Sta
 
 
 def _too_many(pod: Pod, count: int) -> Refuse:
-    wanted, offered = f"at most {MOST_CLAIMS} unbound claims in a pod", f"{count} claims to reserve volumes for"
+    wanted, offered = f"at most {MAX_CLAIMS} unbound claims in a pod", f"{count} claims to reserve volumes for"
     return Refuse(pod, Reason.TOO_MANY_CLAIMS, (Rejection(Reason.TOO_MANY_CLAIMS, pod.key, wanted, offered),))

@@ -24,7 +24,7 @@ from kube.objects.model import Claim, Volume
 
 _NEAREST: Final = 4
 """Volumes shown for one claim."""
-_MOST_VOLUMES: Final = 5000
+_MAX_VOLUMES: Final = 5000
 """Volumes evaluated for one claim."""
 
 _MOST_TELLING: Final = (
@@ -121,7 +121,7 @@ class UnmetClaims:
 
     def _fail(self, claim: Claim) -> _Failures:
         """In a large cluster only Available volumes are evaluated, and of those too small only the largest."""
-        if len(self._view.snapshot.volumes) > _MOST_VOLUMES:
+        if len(self._view.snapshot.volumes) > _MAX_VOLUMES:
             volumes, smaller = self._free_of_class(claim)
             return _Failures.of(self._failed(claim, volumes), smaller)
         of_class = self._of_class(class_of(claim))
@@ -164,7 +164,7 @@ class UnmetClaims:
                     volumes = [volume for _, _, volume in group.everywhere.at_least(0)]
                     large = bisect_left(volumes, claim.request, key=lambda volume: volume.capacity)
                     nearly = max(large - _NEAREST, 0)
-                    nearest += volumes[nearly : large + _MOST_VOLUMES]
+                    nearest += volumes[nearly : large + _MAX_VOLUMES]
                     smaller += nearly
         return nearest, smaller
 

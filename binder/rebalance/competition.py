@@ -95,10 +95,10 @@ class Competition:
         return {number: root(number) for number in part_of}
 
 
-_MOST_TOPOLOGIES: Final = 256
+_MAX_TOPOLOGIES: Final = 256
 """Topologies tried for one shape of pods; with a volume per node there are thousands, and few of them matter."""
-_FEWEST_TOPOLOGIES: Final = 4
-_MOST_COLUMNS: Final = 20_000
+_MIN_TOPOLOGIES: Final = 4
+_MAX_COLUMNS: Final = 20_000
 """Shapes of pods times topologies: with more shapes each is tried in fewer topologies."""
 
 
@@ -140,7 +140,7 @@ class _Setup:
         for demand in demands:
             for claim in demand.required:
                 self._size_up(demand, claim)
-        self._most_topologies = min(max(_MOST_COLUMNS // len(self._alike), _FEWEST_TOPOLOGIES), _MOST_TOPOLOGIES)
+        self._most_topologies = min(max(_MAX_COLUMNS // len(self._alike), _MIN_TOPOLOGIES), _MAX_TOPOLOGIES)
         self._listed: dict[ClaimFamily, list[Volume]] = {}
         self._topologies: dict[int, Topology] = {}
 

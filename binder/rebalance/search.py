@@ -18,13 +18,13 @@ from binder.rebalance.solution_placing import Counts
 
 _FIRST_SECONDS: Final = 0.25
 _WINDOW_SECONDS: Final = 0.25
-_MOST_WINDOWS: Final = 60
+_MAX_WINDOWS: Final = 60
 _TOPOLOGIES: Final = 6
 _LATECOMERS: Final = 15
 _PLACED: Final = 30
 """Shapes of pods that lack a place, and of others, in a window."""
 _INEXACT: Final = 1e-6
-_MOST_PRIORITIES: Final = 4
+_MAX_PRIORITIES: Final = 4
 """Priorities distinguished among the pods that came too late; the lowest ones count as one."""
 
 T = TypeVar("T")
@@ -48,7 +48,7 @@ def most_served(formulation: Formulation, shapes: Sequence[PodShape], solve: Sol
 def _ranked(formulation: Formulation, shapes: Sequence[PodShape]) -> list[list[int]]:
     """Return the columns of shapes that lack a place, by priority, the highest first."""
     priorities = sorted({shape.priority for shape in shapes if shape.lack}, reverse=True)
-    rank = {priority: min(place, _MOST_PRIORITIES - 1) for place, priority in enumerate(priorities)}
+    rank = {priority: min(place, _MAX_PRIORITIES - 1) for place, priority in enumerate(priorities)}
     ranked: defaultdict[int, list[int]] = defaultdict(list)
     for column, (number, _) in enumerate(formulation.places):
         if shapes[number].lack:
@@ -99,7 +99,7 @@ class _Search:
         """Yield which columns may change, others at each turn."""
         places = self.formulation.places
         everywhere = sorted({topology for _, topology in places})
-        for turn in range(_MOST_WINDOWS):
+        for turn in range(_MAX_WINDOWS):
             moving = set(_some(latecomers, turn, _LATECOMERS))
             own = sorted({topology for number in moving for topology in self.shapes[number].kinds})
             within = {*_some(own, turn, _TOPOLOGIES // 2), *_some(everywhere, turn, _TOPOLOGIES // 2)}

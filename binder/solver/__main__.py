@@ -8,14 +8,14 @@ from typing import IO, Final
 from binder.rebalance.integer_program import solve
 from binder.solver.frames import read_task, write_answer
 
-_MOST_MEMORY: Final = 256 * 2**20
+_MAX_MEMORY_BYTES: Final = 256 * 2**20
 """Bytes of data: a program that needs more fails here, before the kernel ends the whole container for it."""
 
 
 def main() -> None:
     """Solve what is sent. The first answer means that the solver is loaded."""
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    most = _MOST_MEMORY if hard == resource.RLIM_INFINITY else min(_MOST_MEMORY, hard)
+    most = _MAX_MEMORY_BYTES if hard == resource.RLIM_INFINITY else min(_MAX_MEMORY_BYTES, hard)
     resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
     with os.fdopen(os.dup(1), "wb") as answers:
         # What native code prints is no answer.

@@ -9,7 +9,7 @@ import msgspec
 from binder.rebalance.integer_program import IntegerProgram, Solution
 
 _LENGTH: Final = struct.Struct(">I")
-_MOST_BYTES: Final = 2**28
+_MAX_BYTES: Final = 2**28
 """Of a frame: longer ones are garbage."""
 
 
@@ -55,7 +55,7 @@ def _write(stream: IO[bytes], content: bytes) -> None:
 
 def _read(stream: IO[bytes]) -> bytes:
     (length,) = _LENGTH.unpack(_exactly(stream, _LENGTH.size))
-    if length > _MOST_BYTES:
+    if length > _MAX_BYTES:
         raise msgspec.DecodeError(f"a frame of {length} bytes")
     return _exactly(stream, length)
 

@@ -102,7 +102,7 @@ async def side_by_side(work: Callable[[S], Awaitable[T]], subjects: Iterable[S])
     return [result for result in results if not isinstance(result, BaseException)]
 
 
-LONGEST_PROBE: Final = 1.0
+MAX_PROBE_IN_TURN_SECONDS: Final = 1.0
 """Seconds that a probe may take while a turn is held; longer ones are awaited outside, where they delay no other
 pod.
 """
@@ -142,7 +142,7 @@ class Preconditions:
         if not self._gate.unprobed(decision.volumes, now):
             return
         try:
-            await within(self._clock, LONGEST_PROBE, self._gate.probe(decision.volumes, now))
+            await within(self._clock, MAX_PROBE_IN_TURN_SECONDS, self._gate.probe(decision.volumes, now))
         except TimeoutError:
             raise OutdatedDecision("the driver of a chosen volume is slow to answer") from None
 

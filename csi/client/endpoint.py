@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 FORM = "NAME=unix:///absolute/path.sock"
 REMOTE_FORM = "NAME=tcp://HOST:PORT, with ?serverName=NAME if the driver's certificate names another host"
-LONGEST_SOCKET_PATH = 107
+MAX_SOCKET_PATH_BYTES = 107
 """The kernel's limit for the path of a unix socket, in bytes, without the closing zero: unix(7)."""
 
 
@@ -62,10 +62,10 @@ def parse_endpoint(text: str) -> Endpoint:
         )
     if not separator or not path.startswith("/"):
         raise ValueError(f"CSI endpoint {text!r}: the address is not a unix socket; expected {FORM}")
-    if len(path.encode()) > LONGEST_SOCKET_PATH:
+    if len(path.encode()) > MAX_SOCKET_PATH_BYTES:
         raise ValueError(
             f"CSI endpoint {text!r}: the path has {len(path.encode())} bytes; "
-            f"unix sockets allow at most {LONGEST_SOCKET_PATH}"
+            f"unix sockets allow at most {MAX_SOCKET_PATH_BYTES}"
         )
     return Endpoint(driver, path)
 

@@ -7,8 +7,8 @@ from csi.client.channel import CallFailed
 
 PAGE_SIZE: Final = 1000
 """Entries requested per page. A driver may send fewer, and some send more."""
-MOST_PAGES: Final = 2_000
-MOST_ENTRIES: Final = 500_000
+MAX_PAGES: Final = 2_000
+MAX_ENTRIES: Final = 500_000
 """More volumes than a cluster has: such a list would not end either."""
 BROKEN_LIST: Final = "BrokenList"
 
@@ -34,5 +34,5 @@ async def whole_list(fetch: Callable[[str], Awaitable[Page[Entry]]]) -> Sequence
         if token in seen:
             raise CallFailed(BROKEN_LIST, f"page token {token[:64]!r} was returned twice, after {len(entries)} entries")
         seen.add(token)
-        if len(seen) >= MOST_PAGES or len(entries) > MOST_ENTRIES:
+        if len(seen) >= MAX_PAGES or len(entries) > MAX_ENTRIES:
             raise CallFailed(BROKEN_LIST, f"list not complete after {len(seen)} pages with {len(entries)} entries")

@@ -13,9 +13,9 @@ from csi.health.capabilities import HealthProtocol, Negotiation
 from csi.health.topology import segments
 from csi.health.verdict import HealthState, Segment, Verdict, badness
 from csi.health.witness import (
-    LONGEST_MESSAGE,
-    LONGEST_REASON,
     MALFORMED,
+    MAX_MESSAGE_CHARACTERS,
+    MAX_REASON_CHARACTERS,
     NO_CAPABILITY,
     NO_CAPABILITY_MESSAGE,
     NOT_FOUND,
@@ -32,7 +32,7 @@ _STATE: Final[Mapping[int, HealthState]] = {
     csi.INACCESSIBLE: HealthState.INACCESSIBLE,
     csi.DATA_LOSS: HealthState.DATA_LOSS,
 }
-_LONGEST_ACCOUNT: Final = 16
+_MAX_ENTRIES: Final = 16
 """Entries of a volume that are included in a message: as many as KEP-1432 allows in `healthConditions`."""
 
 
@@ -90,18 +90,18 @@ def health(witness: Witness, handle: str, answer: csi.VolumeHealth) -> Verdict:
     if not answer.health_statuses:
         return witness.verdict(HealthState.HEALTHY, "NoHealthProblem", "the driver reports no problem with the volume")
     worst = max(answer.health_statuses, key=lambda entry: badness(_STATE.get(entry.status, HealthState.UNKNOWN)))
-    account = dict.fromkeys(_described(entry) for entry in answer.health_statuses[:_LONGEST_ACCOUNT])
+    account = dict.fromkeys(_described(entry) for entry in answer.health_statuses[:_MAX_ENTRIES])
     account = {_described(worst): None} | account
     message = worst.message if len(account) == 1 and worst.status in _STATE else "; also ".join(account)
     if worst.status not in _STATE:
         return witness.verdict(HealthState.UNKNOWN, "UnknownHealthStatus", message)
     state = _STATE[worst.status]
-    return witness.verdict(state, printable(worst.reason, LONGEST_REASON) or str(state), message)
+    return witness.verdict(state, printable(worst.reason, MAX_REASON_CHARACTERS) or str(state), message)
 
 
 def another_volume(witness: Witness, returned: str, handle: str) -> Verdict:
     """Return the verdict after a response about another volume."""
-    message = f"the driver returned volume {returned[:LONGEST_REASON]!r} instead of {handle!r}"
+    message = f"the driver returned volume {returned[:MAX_REASON_CHARACTERS]!r} instead of {handle!r}"
     return witness.verdict(HealthState.UNKNOWN, MALFORMED, message)
 
 
@@ -124,13 +124,13 @@ def placed(verdict: Verdict, where: Verdict) -> Verdict:
 def _described(entry: csi.VolumeHealth.VolumeHealthEntry) -> str:
     state = _STATE.get(entry.status)
     status = str(state) if state is not None else f"status {entry.status}, unknown to this version,"
-    reason = f" ({entry.reason[:LONGEST_REASON]})" if entry.reason else ""
-    return f"{status}{reason} {entry.message[:LONGEST_MESSAGE]}".rstrip()
+    reason = f" ({entry.reason[:MAX_REASON_CHARACTERS]})" if entry.reason else ""
+    return f"{status}{reason} {entry.message[:MAX_MESSAGE_CHARACTERS]}".rstrip()
 
 
 def _abnormal(witness: Witness, message: str, topology: tuple[Segment, ...] | None) -> Verdict:
     """Abnormal means only "not operating optimally", so Degraded, unless the message states that the volume is gone."""
     # csi-driver-host-path responds with OK for a volume it does not have: pkg/hostpath/controllerserver.go.
-    if _SAYS_NOT_FOUND.search(message[:LONGEST_MESSAGE]):
+    if _SAYS_NOT_FOUND.search(message[:MAX_MESSAGE_CHARACTERS]):
         return witness.verdict(HealthState.INACCESSIBLE, NOT_FOUND, message, topology)
     return witness.verdict(HealthState.DEGRADED, "VolumeConditionAbnormal", message, topology)

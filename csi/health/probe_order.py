@@ -7,7 +7,7 @@ from datetime import datetime
 from math import floor
 from typing import Final
 
-LEAST_SHARE: Final = 0.1
+MIN_SHARE: Final = 0.1
 """Of the rate, for volumes in use when a sweep alone takes longer than its interval."""
 
 
@@ -17,7 +17,7 @@ def spare_probes(volumes: int, rate: float, interval: float, seconds: float) -> 
     So many that all `volumes` are still probed every `interval` at `rate` a second. What has been probed since a sweep
     began is not probed again by that sweep.
     """
-    least = LEAST_SHARE * rate * seconds
+    least = MIN_SHARE * rate * seconds
     spare = (rate * interval - volumes) * seconds / max(interval - seconds, seconds)
     return max(1, floor(max(spare, least)))
 

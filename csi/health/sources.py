@@ -12,7 +12,7 @@ from typing import Final, Protocol
 
 from csi.health.health import Finding
 from csi.health.verdict import UNHEALTHY, HealthState, Verdict, badness
-from csi.health.witness import LONGEST_REASON, printable
+from csi.health.witness import MAX_REASON_CHARACTERS, printable
 from kube.objects.model import Claim
 from kube.objects.reports import ClaimHealth, StorageCondition
 
@@ -62,14 +62,14 @@ def native_finding(health: ClaimHealth, now: datetime) -> Finding | None:
         return None
     worst = max(known, key=lambda condition: badness(_UNHEALTHY[condition.status]))
     state = _UNHEALTHY[worst.status]
-    reason = printable(worst.reason, LONGEST_REASON) or str(state)
+    reason = printable(worst.reason, MAX_REASON_CHARACTERS) or str(state)
     return Finding(state, reason, printable(worst.message), NATIVE, since)
 
 
 def addons_findings(health: ClaimHealth, now: datetime) -> Iterator[Finding]:
     """Yield a finding for each node. "unhealthy" is what VolumeCondition calls abnormal: not operating optimally."""
     for report in health.nodes:
-        source = f"csi-addons on {printable(report.node, LONGEST_REASON)}"
+        source = f"csi-addons on {printable(report.node, MAX_REASON_CHARACTERS)}"
         state = HealthState.HEALTHY if report.healthy else HealthState.DEGRADED
         reason = "VolumeConditionNormal" if report.healthy else "VolumeConditionAbnormal"
         yield Finding(state, reason, "", source, report.since or now)
@@ -80,7 +80,7 @@ def storage_finding(condition: StorageCondition, node: str, now: datetime) -> Fi
     state = STORAGE_STATES.get(condition.status)
     if state is None:
         return None
-    reason = printable(condition.reason, LONGEST_REASON) or condition.status
+    reason = printable(condition.reason, MAX_REASON_CHARACTERS) or condition.status
     message = printable(condition.message)
     return Finding(state, reason, message, f"status.storageHealth of CSINode {node}", condition.since or now)
 

@@ -15,10 +15,10 @@ MALFORMED: Final = "MalformedAnswer"
 NOT_FOUND: Final = "VolumeNotFound"
 NO_CAPABILITY: Final = "NoHealthCapability"
 NO_CAPABILITY_MESSAGE: Final = "the driver offers no call that reports volume health"
-LONGEST_MESSAGE: Final = 1024
+MAX_MESSAGE_CHARACTERS: Final = 1024
 """Characters kept of a driver's message: as many as KEP-1432 allows in `healthConditions[].message`."""
 
-LONGEST_REASON: Final = 256
+MAX_REASON_CHARACTERS: Final = 256
 """Characters kept of a driver's reason: as many as KEP-1432 allows in `healthConditions[].reason`."""
 
 
@@ -35,7 +35,7 @@ class Witness:
         return Verdict(state, reason, printable(message), self.source, self.at, topology)
 
 
-def printable(message: str, longest: int = LONGEST_MESSAGE) -> str:
+def printable(message: str, longest: int = MAX_MESSAGE_CHARACTERS) -> str:
     """Return a driver's message as one line of bounded length: it is used in Events, tables and logs."""
     line = " ".join(message[: 2 * longest].split())
     if not line.isprintable():

@@ -30,12 +30,12 @@ REQUESTS_AT_ONCE: Final = 100
 wait.
 """
 
-LONGEST_LINE: Final = 32 * 2**20
+MAX_LINE_BYTES: Final = 32 * 2**20
 """Bytes. etcd rejects objects far below this, so a longer line is no object but would exhaust our memory."""
 
 
 class LineTooLong(Exception):
-    """A line grew past LONGEST_LINE without ending."""
+    """A line grew past MAX_LINE_BYTES without ending."""
 
 
 _NO_ANSWER: Final = (aiohttp.ClientError, OSError, TimeoutError, KubeconfigError, LineTooLong)
@@ -192,8 +192,8 @@ async def split_lines(chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
         first, *others = chunk.split(b"\n")
         pieces.append(first)
         length += len(first)
-        if length > LONGEST_LINE:
-            raise LineTooLong(f"a line of the response is longer than {LONGEST_LINE} bytes")
+        if length > MAX_LINE_BYTES:
+            raise LineTooLong(f"a line of the response is longer than {MAX_LINE_BYTES} bytes")
         if not others:
             continue
         yield b"".join(pieces)

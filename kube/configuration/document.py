@@ -37,9 +37,9 @@ T = TypeVar("T")
 Place = tuple[str | int, ...]
 Schema = Mapping[str, Any]
 
-_MOST_SHOWN: Final = 60
+_MAX_SHOWN: Final = 60
 """Characters of a wrong value that are shown."""
-_LONGEST_NUMBER: Final = 100
+_MAX_NUMBER_BITS: Final = 100
 """Bits. Python refuses to print numbers of thousands of digits."""
 
 
@@ -198,12 +198,12 @@ def show(value: object) -> str:
             return "nothing"
         case bool():
             return str(value).lower()
-        case int() if value.bit_length() > _LONGEST_NUMBER:
+        case int() if value.bit_length() > _MAX_NUMBER_BITS:
             return "a very long number"
         case int() | float():
             return str(value)
         case str():
-            return f'"{value[:_MOST_SHOWN]}"'
+            return f'"{value[:_MAX_SHOWN]}"'
         case bytes():
             return "bytes"
         case _:

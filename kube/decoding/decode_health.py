@@ -20,9 +20,9 @@ from kube.objects.reports import ClaimHealth, HealthCondition, NodeReport, Stora
 ADDONS_PREFIX: Final = "csiaddons.openshift.io/volumehealth."
 """Followed by the node's uid: kubernetes-csi-addons, docs/volume-condition.md."""
 
-MOST_REPORTS: Final = 256
+MAX_REPORTS: Final = 256
 """Reports read from one list, of which the API allows 16 conditions; the rest is ignored."""
-LONGEST: Final = 1024
+MAX_TEXT_CHARACTERS: Final = 1024
 """Characters kept of a text: as many bytes as KEP-1432 allows in a message."""
 
 S = TypeVar("S")
@@ -118,7 +118,7 @@ class _Reading:
             return None
 
     def each(self, parts: Iterable[S] | None, read: Callable[[S], T]) -> list[T]:
-        values = [self.value(part, read) for part in islice(parts or (), MOST_REPORTS)]
+        values = [self.value(part, read) for part in islice(parts or (), MAX_REPORTS)]
         return [value for value in values if value is not None]
 
 
@@ -171,7 +171,7 @@ def _status(condition: _Condition) -> str:
 
 
 def _short(content: str | None) -> str:
-    return (content or "")[:LONGEST]
+    return (content or "")[:MAX_TEXT_CHARACTERS]
 
 
 def _bytes(part: RawPart) -> bytes:

@@ -42,13 +42,13 @@ KEPT_ANNOTATIONS: Final = frozenset(
 )
 """Annotations that records keep besides our own: those by which Kubernetes binds, provisions and defaults."""
 
-LONGEST_ANNOTATION: Final = 4096
+MAX_ANNOTATION_CHARACTERS: Final = 4096
 """Characters. A longer value of ours counts as absent: none that we write comes near it. Of Kubernetes' own annotations
 the beginning is kept, because being present already has a meaning: a beta class annotation takes precedence over the
 field, and no class has so long a name.
 """
 
-MOST_OWN_ANNOTATIONS: Final = 16 * 2**10
+MAX_OWN_ANNOTATION_CHARACTERS: Final = 16 * 2**10
 """Characters of all annotations with our prefix, which any user may write; the longest are dropped first."""
 
 P = TypeVar("P", bound=wire.Wire)
@@ -108,7 +108,9 @@ def _annotations(own_prefix: str) -> DecodedParts[Pairs]:
     def keep(part: bytes) -> Pairs:
         annotations = _MAPPING.decode(part)
         own = {key: value for key, value in annotations.items() if key.startswith(own_prefix) and _is_short(value)}
-        others = {key: (annotations[key] or "")[:LONGEST_ANNOTATION] for key in KEPT_ANNOTATIONS & annotations.keys()}
+        others = {
+            key: (annotations[key] or "")[:MAX_ANNOTATION_CHARACTERS] for key in KEPT_ANNOTATIONS & annotations.keys()
+        }
         return pairs({**_shortest(own), **others})
 
     return DecodedParts(keep)
@@ -116,7 +118,7 @@ def _annotations(own_prefix: str) -> DecodedParts[Pairs]:
 
 def _shortest(annotations: dict[str, str | None]) -> dict[str, str | None]:
     """Return as many annotations, the shortest first, as there is room for."""
-    room, kept = MOST_OWN_ANNOTATIONS, {}
+    room, kept = MAX_OWN_ANNOTATION_CHARACTERS, {}
     for key, value in sorted(annotations.items(), key=lambda pair: len(pair[0]) + len(pair[1] or "")):
         room -= len(key) + len(value or "")
         if room < 0:
@@ -126,7 +128,7 @@ def _shortest(annotations: dict[str, str | None]) -> dict[str, str | None]:
 
 
 def _is_short(value: str | None) -> bool:
-    return len(value or "") <= LONGEST_ANNOTATION
+    return len(value or "") <= MAX_ANNOTATION_CHARACTERS
 
 
 def present(part: P | None, path: str) -> P:

@@ -18,13 +18,13 @@ from kube.objects.model import Pairs
 POOL_BYTES: Final = 4 * 2**20
 """Of one generation: 5,000 local volumes, each with a node affinity of its own, are some 4 MB."""
 
-LARGEST_SHARED: Final = 32 * 2**10
+MAX_SHARED_BYTES: Final = 32 * 2**10
 """Bytes of a value. A larger one is unlikely to repeat."""
 
-_LONGEST_SHARED_PART: Final = 4096
+_MAX_SHARED_PART_BYTES: Final = 4096
 """Bytes of the text that a value was decoded from."""
 
-_LONGEST_NAME: Final = 256
+_MAX_NAME_CHARACTERS: Final = 256
 """Characters of a text that may be a name, which Python's own pool interns."""
 
 T = TypeVar("T", bound=Hashable)
@@ -50,7 +50,7 @@ class Generations(Generic[V]):
     def keep(self, key: Hashable, value: V) -> None:
         """Keep a value, not None, unless it is large."""
         size = size_of(value) if key is value else size_of(key) + size_of(value)
-        if size > LARGEST_SHARED:
+        if size > MAX_SHARED_BYTES:
             return
         if self._young_bytes + size > self._most_bytes:
             self._old, self._young, self._young_bytes = self._young, {}, 0
@@ -88,7 +88,7 @@ class DecodedParts(Generic[V]):
         part = self._kept.get(text)
         if part is None and text != b"null":
             part = self._decode(text)
-            if len(text) <= _LONGEST_SHARED_PART and part is not None:
+            if len(text) <= _MAX_SHARED_PART_BYTES and part is not None:
                 self._kept.keep(text, part)
         return part
 
@@ -112,7 +112,7 @@ def text(value: str | None) -> str:
 
 
 def _name(value: str) -> str:
-    return _intern(value) if len(value) <= _LONGEST_NAME else value
+    return _intern(value) if len(value) <= _MAX_NAME_CHARACTERS else value
 
 
 def texts(values: Iterable[str] | None) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from kube.rules.selectors import NAME_FIELD, requirement_holds, term_problem
 from kube.rules.taints import REFUSING_EFFECTS, tolerates
 from kube.store.node_view import effective_taints
 
-_MOST_REMEMBERED: Final = 4096
+_MAX_CACHED: Final = 4096
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -228,6 +228,6 @@ def _without(taints: Map[Taint, int], taint: Taint, bit: int) -> Map[Taint, int]
 
 
 def _remember(known: dict[K, V], question: K, answer: V) -> None:
-    if len(known) >= _MOST_REMEMBERED:
+    if len(known) >= _MAX_CACHED:
         known.clear()
     known[question] = answer

@@ -23,8 +23,8 @@ Address = tuple[str, Label]
 
 _ANY_NAMESPACE: Final = ""
 _ANY_LABEL: Final = ("", "")
-_MOST_NAMESPACES: Final = 16
-_MOST_VALUES: Final = 16
+_MAX_NAMESPACES: Final = 16
+_MAX_VALUES: Final = 16
 """A term that names more values is evaluated for every pod."""
 
 
@@ -164,7 +164,7 @@ def _addresses(speaker: PodGroup) -> frozenset[Address]:
     for term in (*constraints.affinity, *constraints.anti_affinity, *(wish.term for wish in wishes)):
         if term.selector is not None:
             namespaces = term.namespaces or (speaker.namespace,)
-            everywhere = term.namespace_selector is not None or len(namespaces) > _MOST_NAMESPACES
+            everywhere = term.namespace_selector is not None or len(namespaces) > _MAX_NAMESPACES
             for namespace in (_ANY_NAMESPACE,) if everywhere else namespaces:
                 addresses.update((namespace, label) for label in _needed(term.selector))
     return frozenset(addresses)
@@ -177,7 +177,7 @@ def _needed(selector: LabelSelector) -> Iterable[Label]:
     named = [
         requirement
         for requirement in selector.match_expressions
-        if requirement.operator == "In" and len(requirement.values) <= _MOST_VALUES
+        if requirement.operator == "In" and len(requirement.values) <= _MAX_VALUES
     ]
     return ((named[0].key, value) for value in named[0].values) if named else (_ANY_LABEL,)
 

@@ -12,7 +12,7 @@ from kube.objects.memory import remembered
 NANO: Final = 10**9
 """One whole unit (a byte, a core) in nano-units."""
 
-LARGEST: Final = 10**1009
+MAX_QUANTITY: Final = 10**1009
 """Larger values are capped. Kubernetes accepts `1e1000000000`; no real amount exceeds 10^1000 units, and the cap keeps
 a text from creating a number with a billion digits.
 """
@@ -20,8 +20,8 @@ a text from creating a number with a billion digits.
 _KNOWN_BYTES: Final = 2 * 2**20
 """Of cached quantities: 16,000 short ones."""
 
-_LARGEST_DIGITS: Final = 1009
-_LARGEST_BINARY: Final = (2**63 - 1) * NANO
+_MAX_DIGITS: Final = 1009
+_MAX_BINARY: Final = (2**63 - 1) * NANO
 _SHORT_DIGITS: Final = 18
 _SCANNER: Final = re.compile(r"(?P<sign>[+-]?)0*(?P<whole>[0-9]*)(?:\.(?P<fraction>[0-9]*))?(?P<suffix>.*)", re.DOTALL)
 _SUFFIX_SHAPE: Final = re.compile(r"[eEinumkKMGTP]*[-+]?[0-9]*")
@@ -57,7 +57,7 @@ def parse_quantity(quantity: str | int | float) -> int:
     if isinstance(quantity, bool):
         raise QuantityError(f"{quantity!r} is not a quantity: expected a number such as 10Gi")
     if isinstance(quantity, int):
-        return max(-LARGEST, min(LARGEST, quantity * NANO))
+        return max(-MAX_QUANTITY, min(MAX_QUANTITY, quantity * NANO))
     return _parse(repr(quantity))
 
 
@@ -71,7 +71,7 @@ def _parse(text: str) -> int:
     has_digits = any(map(str.isdigit, stripped[: len(stripped) - len(suffix)]))
     if suffix in _BINARY:
         short = not fraction and _BINARY[suffix] < 50
-        magnitude = min(_LARGEST_BINARY, _scaled(whole + fraction, -len(fraction), factor=2 ** _BINARY[suffix]))
+        magnitude = min(_MAX_BINARY, _scaled(whole + fraction, -len(fraction), factor=2 ** _BINARY[suffix]))
     else:
         exponent = _DECIMAL[suffix] if suffix in _DECIMAL else _exponent(text, suffix)
         short, magnitude = _decimal(whole, fraction, exponent)
@@ -101,18 +101,18 @@ def _exponent(text: str, suffix: str) -> int:
 
 
 def _scaled(digits: str, exponent: int, factor: int = 1) -> int:
-    """Return digits x factor x 10^exponent units in nano-units, rounded up, at most LARGEST."""
+    """Return digits x factor x 10^exponent units in nano-units, rounded up, at most MAX_QUANTITY."""
     digits = digits.lstrip("0")
     exponent += 9
     if not digits:
         return 0
-    if len(digits) + exponent > _LARGEST_DIGITS:
-        return LARGEST
+    if len(digits) + exponent > _MAX_DIGITS:
+        return MAX_QUANTITY
     if exponent >= 0:
         return int(digits) * factor * int(10**exponent)
     if len(digits) + exponent < -20:  # too small to reach one nano-unit with any factor
         return 1
-    kept = digits[: _LARGEST_DIGITS * 2]
+    kept = digits[: _MAX_DIGITS * 2]
     exponent += len(digits) - len(kept)
     lost = bool(digits[len(kept) :].strip("0"))
     divisor = int(10**-exponent)
@@ -130,7 +130,7 @@ def _quoted(text: str) -> str:
 def format_quantity(nano: int, *, binary: bool = True) -> str:
     """Return the shortest exact readable text: 10Gi, 1G, 500m. `binary=False` for what is not counted in bytes."""
     decimal = _format(nano, 1000, ("n", "u", "m", "", "k", "M", "G", "T", "P", "E"))
-    if not binary or nano % NANO or abs(nano) > _LARGEST_BINARY:
+    if not binary or nano % NANO or abs(nano) > _MAX_BINARY:
         return decimal
     return min(_format(nano // NANO, 1024, ("", *_BINARY)), decimal, key=len)
 

@@ -26,8 +26,8 @@ from prebinder.simulate.changes import RequestedChange, changes_of
 from prebinder.simulate.chart import chart
 from prebinder.simulate.flags import (
     MADE_UP,
+    MAX_WORKERS,
     MOMENT,
-    MOST_WORKERS,
     check_known,
     refuse_size_of_dump,
     workload_of,
@@ -101,7 +101,7 @@ class Arguments:
     "Scheduling",
     cloup.option("--seed", type=WHOLE_NUMBER, default=1, metavar="N", help="random seed, default 1"),
     cloup.option(
-        "--concurrent", type=whole_number(1, MOST_WORKERS), default=8, metavar="N", help="parallel workers, default 8"
+        "--concurrent", type=whole_number(1, MAX_WORKERS), default=8, metavar="N", help="parallel workers, default 8"
     ),
     cloup.option("--plugins", metavar="NAME,...", help="run only these filters and scores; default all"),
     cloup.option("--weights", metavar="NAME=N,...", help="weights of scores; 0 disables a score"),

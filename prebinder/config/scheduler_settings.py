@@ -26,8 +26,8 @@ from prebinder.config.settings import (
 LEASE: Final = "pvc-prebinder-scheduler"
 """Prefix of the default name of a Lease: each scheduler has its own."""
 
-_SHORTEST_BIND: Final = timedelta(seconds=1)
-_LONGEST: Final = 200
+_MIN_BIND_TIMEOUT: Final = timedelta(seconds=1)
+_MAX_NAME_CHARACTERS: Final = 200
 """So that the name of the Lease has at most 253 characters."""
 
 
@@ -45,7 +45,7 @@ class SchedulingSettings(AnnotationPrefix):
     """How long a pod's claims may take to be bound on the chosen node before the pod is retried."""
 
     def __post_init__(self) -> None:
-        if self.bind_timeout < _SHORTEST_BIND:
+        if self.bind_timeout < _MIN_BIND_TIMEOUT:
             raise ValueError(f"bind timeout must be at least 1s, is {format_duration(self.bind_timeout)}")
         refuse_bad_prefix(self.annotation_prefix)
         refuse_bad_names(self.scheduler_names)
@@ -84,8 +84,8 @@ def refuse_bad_names(names: Collection[str]) -> None:
             raise ValueError(f'expected {NAME_EXPECTED}, found "{name}"')
     if len(set(names)) < len(names):
         raise ValueError(f"expected each name once, found {', '.join(names)}")
-    if len(".".join(names)) > _LONGEST:
-        raise ValueError(f"expected names of {_LONGEST} characters together, found {len('.'.join(names))}")
+    if len(".".join(names)) > _MAX_NAME_CHARACTERS:
+        raise ValueError(f"expected names of {_MAX_NAME_CHARACTERS} characters together, found {len('.'.join(names))}")
 
 
 def lease_name(settings: LeaderElectionSettings, schedulers: Collection[str]) -> str:

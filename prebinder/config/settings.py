@@ -19,7 +19,7 @@ from kube.rules.duration import format_duration, parse_duration
 from prebinder.config.annotation_prefix import AnnotationPrefix, refuse_bad_prefix
 
 NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
-_LONGEST_NAME: Final = 253
+_MAX_NAME_CHARACTERS: Final = 253
 NAME_EXPECTED: Final = 'lower-case letters, digits, "-" and "."'
 
 
@@ -295,7 +295,7 @@ def parse_address(text: str) -> tuple[str, int] | None:
 
 
 def _is_name(name: str) -> bool:
-    return len(name) <= _LONGEST_NAME and NAME.fullmatch(name) is not None
+    return len(name) <= _MAX_NAME_CHARACTERS and NAME.fullmatch(name) is not None
 
 
 def _require(holds: bool, name: str, expected: str, value: object) -> None:

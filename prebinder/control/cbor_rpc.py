@@ -15,9 +15,9 @@ from typing import Any, Final, NoReturn
 
 import cbor2
 
-MOST_CALLS: Final = 100
+MAX_CALLS: Final = 100
 """In one batch: the responses to 64 KB of minimal requests would be several megabytes."""
-DEEPEST: Final = 16
+MAX_DEPTH: Final = 16
 """Maximum nesting of a body; a call needs three levels."""
 
 Params = Mapping[str, Any]
@@ -65,8 +65,8 @@ async def answer(body: bytes, methods: Mapping[str, Method]) -> bytes | None:
     if not isinstance(document, list):
         response = await _respond(document, methods)
         return None if response is None else _encode(response)
-    if not 0 < len(document) <= MOST_CALLS:
-        text = f"a batch has 1 to {MOST_CALLS} calls, found {len(document)}"
+    if not 0 < len(document) <= MAX_CALLS:
+        text = f"a batch has 1 to {MAX_CALLS} calls, found {len(document)}"
         return _encode(_failure(None, RpcError(Code.INVALID_REQUEST, text)))
     responses = await asyncio.gather(*(_respond(call, methods) for call in document))
     answered = [response for response in responses if response is not None]
@@ -79,7 +79,7 @@ def _decode(body: bytes) -> object:
     decoder = cbor2.CBORDecoder(
         BytesIO(body),
         semantic_decoders=no_tags,
-        max_depth=DEEPEST,
+        max_depth=MAX_DEPTH,
         allow_indefinite=False,
         allow_duplicate_keys=False,
     )

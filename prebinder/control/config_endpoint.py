@@ -12,7 +12,7 @@ from prebinder.control.server import Route
 from scheduler.framework.config import render
 from scheduler.standalone.config_watch import ConfigurationInForce
 
-LARGEST_CONFIGURATION: Final = 1024 * 1024
+MAX_CONFIGURATION_BYTES: Final = 1024 * 1024
 """Bytes, as much as a ConfigMap can hold."""
 _YAML: Final = ("application/yaml", "application/x-yaml", "text/yaml")
 
@@ -32,7 +32,7 @@ class ConfigEndpoint:
         return web.Response(text=render(self._configurations.current), content_type=_YAML[0])
 
     async def _put(self, request: web.Request) -> web.Response:
-        content = await read_body(request, LARGEST_CONFIGURATION, _YAML)
+        content = await read_body(request, MAX_CONFIGURATION_BYTES, _YAML)
         try:
             await self._configurations.apply(content)
         except ConfigurationError as error:

@@ -14,7 +14,7 @@ from scheduler.binding.pod_binding import Bound, Refusal, Refused, Released
 
 ANSWER_SECONDS: Final = 120.0
 """After that a call is answered although the pod is still being bound. Provisioning a volume takes time."""
-MOST_REJECTIONS: Final = 100
+MAX_REJECTIONS: Final = 100
 """Returned in one response; the number of further ones is returned as well."""
 TIMED_OUT: Final = -32007
 CODES: Final[Mapping[Refusal, int]] = {
@@ -142,8 +142,8 @@ async def _within(seconds: float, outcome: Awaitable[Outcome | Refused]) -> Outc
 def _error(refused: Refused) -> RpcError:
     data: dict[str, object] = {"refusal": str(refused.refusal)}
     if refused.rejections:
-        data["rejections"] = [_document(rejection) for rejection in refused.rejections[:MOST_REJECTIONS]]
-        data["more"] = max(0, len(refused.rejections) - MOST_REJECTIONS)
+        data["rejections"] = [_document(rejection) for rejection in refused.rejections[:MAX_REJECTIONS]]
+        data["more"] = max(0, len(refused.rejections) - MAX_REJECTIONS)
     return RpcError(CODES[refused.refusal], refused.text, data)
 
 

@@ -7,7 +7,7 @@ from aiohttp import web
 
 from kube.clock import Clock
 from prebinder.control.server import Route
-from prebinder.runtime.profiling import CONTENT_TYPES, LONGEST_SECONDS, profiler, rendered
+from prebinder.runtime.profiling import CONTENT_TYPES, MAX_PROFILE_SECONDS, profiler, rendered
 
 DEFAULT_SECONDS: Final = 10
 DEFAULT_FORM: Final = "text"
@@ -42,8 +42,8 @@ def _read(query: Mapping[str, str]) -> tuple[int, str]:
     if unknown:
         raise web.HTTPBadRequest(text=f'unknown parameter "{unknown[0][:60]}": expected seconds or format')
     seconds, form = query.get("seconds", str(DEFAULT_SECONDS)), query.get("format", DEFAULT_FORM)
-    if not (seconds.isascii() and seconds.isdigit() and len(seconds) <= 3 and 1 <= int(seconds) <= LONGEST_SECONDS):
-        raise web.HTTPBadRequest(text=f'seconds must be 1 to {LONGEST_SECONDS}, is "{seconds[:60]}"')
+    if not (seconds.isascii() and seconds.isdigit() and len(seconds) <= 3 and 1 <= int(seconds) <= MAX_PROFILE_SECONDS):
+        raise web.HTTPBadRequest(text=f'seconds must be 1 to {MAX_PROFILE_SECONDS}, is "{seconds[:60]}"')
     if form not in CONTENT_TYPES:
         raise web.HTTPBadRequest(text=f'format must be {" or ".join(CONTENT_TYPES)}, is "{form[:60]}"')
     return int(seconds), form

@@ -17,7 +17,7 @@ from prebinder.control.cbor_rpc import Method, answer
 from prebinder.control.request import guard, read_body
 from prebinder.serving.listening import listen, runner_of
 
-LARGEST_CALL: Final = 64 * 1024
+MAX_CALL_BYTES: Final = 64 * 1024
 """Bytes."""
 CBOR: Final = "application/cbor"
 
@@ -35,7 +35,7 @@ def rpc_route(methods: Mapping[str, Method]) -> Route:
     """Return `POST /rpc`, which performs the methods by name."""
 
     async def handler(request: web.Request) -> web.Response:
-        body = await read_body(request, LARGEST_CALL, (CBOR,))
+        body = await read_body(request, MAX_CALL_BYTES, (CBOR,))
         response = await answer(body, methods)
         return web.Response(status=204) if response is None else web.Response(body=response, content_type=CBOR)
 

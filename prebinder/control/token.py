@@ -15,11 +15,11 @@ from typing import Final, NoReturn
 from kube.clock import Clock, every
 from prebinder.errors import CommandError
 
-LEAST_CHARACTERS: Final = 16
+MIN_CHARACTERS: Final = 16
 LOOK_SECONDS: Final = 10.0
 """How often the file is read. The kubelet itself takes up to a minute to bring a changed Secret into a pod."""
 
-_LARGEST_FILE: Final = 4096
+_MAX_FILE_BYTES: Final = 4096
 _FORBIDDEN: Final = stat.S_IWGRP | stat.S_IRWXO
 
 logger = logging.getLogger(__name__)
@@ -55,7 +55,7 @@ def read_token(path: Path) -> str:
     try:
         with open(path, "rb") as reader:
             status = os.fstat(reader.fileno())
-            content = reader.read(_LARGEST_FILE + 1)
+            content = reader.read(_MAX_FILE_BYTES + 1)
     except OSError as error:
         raise CommandError(f"cannot read the control token {path}: {error.strerror}") from error
     if status.st_uid not in (0, os.getuid()):
@@ -68,9 +68,9 @@ def read_token(path: Path) -> str:
             f"the control token {path} has mode {mode:04o}: other users have access. Run chmod 600 {path}"
         )
     token = content.decode("ascii", errors="replace").strip()
-    if len(content) > _LARGEST_FILE or len(token) < LEAST_CHARACTERS or not _is_word(token):
+    if len(content) > _MAX_FILE_BYTES or len(token) < MIN_CHARACTERS or not _is_word(token):
         raise CommandError(
-            f"the control token {path} must be one line of {LEAST_CHARACTERS} characters or more, ASCII without "
+            f"the control token {path} must be one line of {MIN_CHARACTERS} characters or more, ASCII without "
             "spaces; remove the file to have one created"
         )
     return token

@@ -23,7 +23,7 @@ from prebinder.serving.serving_certificate import ServingCertificate
 from scheduler.extender.extender import Answer
 from scheduler.extender.wire import MalformedRequest
 
-LARGEST_BODY: Final = 4 * 1024 * 1024
+MAX_BODY_BYTES: Final = 4 * 1024 * 1024
 """Bytes. A pod has at most 1.5 MiB; that leaves room for 10,000 nodes with the longest possible names."""
 BODIES_AT_ONCE: Final = 64 * 1024 * 1024
 """Bytes of all bodies that are on their way. With 5,000 nodes one has some 100 KiB."""
@@ -100,7 +100,7 @@ class ExtenderServer:
 
     async def __aenter__(self) -> Self:
         """Start serving. Raises OSError if the address is not available."""
-        application = web.Application(client_max_size=LARGEST_BODY)
+        application = web.Application(client_max_size=MAX_BODY_BYTES)
         application.add_routes([web.post(f"/{verb}", self._handler(verb)) for verb in self._verbs])
         # kube-scheduler does not compress; another client could send little that expands to much.
         runner = runner_of(application, auto_decompress=False)
@@ -143,9 +143,9 @@ class ExtenderServer:
         problem = self._not_ready()
         if problem is not None:
             return self._rejected(verb, HTTPStatus.SERVICE_UNAVAILABLE, problem)
-        if (request.content_length or 0) > LARGEST_BODY:
-            return self._rejected(verb, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"expected at most {LARGEST_BODY} bytes")
-        expected = LARGEST_BODY if request.content_length is None else request.content_length
+        if (request.content_length or 0) > MAX_BODY_BYTES:
+            return self._rejected(verb, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"expected at most {MAX_BODY_BYTES} bytes")
+        expected = MAX_BODY_BYTES if request.content_length is None else request.content_length
         if self._expected + expected > BODIES_AT_ONCE:
             return self._rejected(verb, HTTPStatus.SERVICE_UNAVAILABLE, "too many requests at once")
         self._expected += expected

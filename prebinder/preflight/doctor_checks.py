@@ -10,7 +10,7 @@ from kube.objects.api_resource import Resource
 from prebinder.preflight.requirements import Lack, Need
 
 Version = tuple[int, int]
-OLDEST: Final[Version] = (1, 27)
+MIN_VERSION: Final[Version] = (1, 27)
 """Scheduling gates (KEP-3521) are enabled from this version on."""
 TESTED: Final[Version] = (1, 37)
 
@@ -53,8 +53,8 @@ def check_version(text: str) -> Check:
     version, subject = parse_version(text), "server version"
     if version is None:
         return Check(subject, CheckState.PROBLEM, text or "not reported", "expected a version such as v1.36.3")
-    if version < OLDEST:
-        least = ".".join(map(str, OLDEST))
+    if version < MIN_VERSION:
+        least = ".".join(map(str, MIN_VERSION))
         return Check(subject, CheckState.PROBLEM, text, f"scheduling gates need {least}; older versions are untested")
     if version > TESTED:
         return Check(

@@ -22,8 +22,8 @@ OWN_NAME: Final = "pvc-prebinder"
 """Part of the address or server name of our own extender."""
 
 ALL_NODES: Final = 100
-LONGEST_TIMEOUT: Final = timedelta(seconds=1)
-SHORTEST_TIMEOUT: Final = timedelta(milliseconds=100)
+MAX_TIMEOUT: Final = timedelta(seconds=1)
+MIN_TIMEOUT: Final = timedelta(milliseconds=100)
 
 _OF_MANY: Final[Mapping[str, object]] = {**CAMEL_KEYS, "extra": "ignore"}
 """kube-scheduler has more keys in these than matter here."""
@@ -223,10 +223,10 @@ def _timeout(text: str | None, subject: str) -> Iterator[Check]:
     except ValueError as error:
         yield Check(subject, CheckState.PROBLEM, show(text), str(error))
         return
-    if timeout > LONGEST_TIMEOUT:
+    if timeout > MAX_TIMEOUT:
         meaning = f"every pod waits {format_duration(timeout)} for an extender that hangs: expected about 500ms"
         yield Check(subject, CheckState.NOTE, text, meaning)
-    elif timeout < SHORTEST_TIMEOUT:
+    elif timeout < MIN_TIMEOUT:
         yield Check(subject, CheckState.NOTE, text, "later answers are dropped: expected about 500ms")
 
 

@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from pyinstrument import Profiler
 
 INTERVAL_SECONDS: Final = 0.01
-LONGEST_SECONDS: Final = 120
+MAX_PROFILE_SECONDS: Final = 120
 """The longest profile that can be requested."""
 CONTENT_TYPES: Final[Mapping[str, str]] = {
     "text": "text/plain",

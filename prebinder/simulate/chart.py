@@ -11,7 +11,7 @@ from scheduler.simulator.simulated_cluster import Entry, SimulatedChange
 _WIDTH: Final = 860
 _HEIGHT: Final = 420
 _LEFT, _TOP, _BOTTOM = 60, 50, 60
-_MOST_POINTS: Final = 400
+_MAX_POINTS: Final = 400
 _INK, _LINE, _FAINT = "#1f2933", "#2563eb", "#d5dbe3"
 
 
@@ -36,7 +36,7 @@ def chart(report: Report, log: Sequence[Entry]) -> str:
 def _curve(placed: Sequence[int], end: int) -> Iterable[str]:
     width, height = 460, _HEIGHT - _TOP - _BOTTOM
     most, bottom = max(1, len(placed)), _TOP + height
-    step = max(1, len(placed) // _MOST_POINTS)
+    step = max(1, len(placed) // _MAX_POINTS)
     counted = [(at, number) for number, at in enumerate(placed, 1) if number % step == 0 or number == most]
     points = " ".join(f"{_LEFT + at * width / end:.1f},{bottom - number * height / most:.1f}" for at, number in counted)
     yield f'<path d="M{_LEFT} {_TOP}V{bottom}H{_LEFT + width}" fill="none" stroke="{_FAINT}"/>'

@@ -17,7 +17,7 @@ MADE_UP: Final[Mapping[str, tuple[int, int, int, str]]] = {
     "volumes_per_node": (0, 1000, 2, "in its zone; default 2"),
 }
 """Flag of a generated cluster -> minimum, maximum, default, help. The maximum fits into some tens of gigabytes."""
-MOST_WORKERS: Final = 10_000
+MAX_WORKERS: Final = 10_000
 
 
 def _moment(text: str) -> datetime:

@@ -12,7 +12,7 @@ from scheduler.simulator.nodes_needed import NodesNeeded
 from scheduler.simulator.summary import Summary, Use
 from why.rendering.tables import console_for, plain_table
 
-_MOST_NAMED: Final = 10
+_MAX_NAMED: Final = 10
 """Pods named in a table; JSON has all."""
 
 
@@ -88,8 +88,8 @@ def print_report(report: Report) -> None:
 
 
 def _without_data(pods: Sequence[str]) -> str:
-    more = f" and {len(pods) - _MOST_NAMED} more" if len(pods) > _MOST_NAMED else ""
-    return f"Pods without their data: {', '.join(pods[:_MOST_NAMED])}{more}"
+    more = f" and {len(pods) - _MAX_NAMED} more" if len(pods) > _MAX_NAMED else ""
+    return f"Pods without their data: {', '.join(pods[:_MAX_NAMED])}{more}"
 
 
 def _needed(needed: Needed) -> str:

@@ -23,10 +23,10 @@ from scheduler.state.cluster import ClusterView
 from scheduler.state.node_info import NodeInfo
 from scheduler.volumes.volumes import PodInfo
 
-MOST_KINDS: Final = 1024
+MAX_KINDS: Final = 1024
 """Kinds of claims cached at once; beyond that the least recently used ones are dropped."""
 
-MOST_REMEMBERED: Final = 1_000_000
+MAX_CACHED_NODES: Final = 1_000_000
 """Nodes cached in all kinds together, each with two pointers: 16 MB. At 5,000 nodes these are 200 kinds."""
 
 _FEW: Final = 16
@@ -67,7 +67,7 @@ class ChoiceMemory:
         # Removed and inserted again: the first one is always the least recently used.
         kind = self._kinds.pop(question, None)
         if kind is None:
-            most = max(1, min(MOST_KINDS, MOST_REMEMBERED // len(cluster.nodes)))
+            most = max(1, min(MAX_KINDS, MAX_CACHED_NODES // len(cluster.nodes)))
             while len(self._kinds) >= most:
                 del self._kinds[next(iter(self._kinds))]
             kind = _Kind()

@@ -18,10 +18,10 @@ from scheduler.state.cluster import ClusterView
 from scheduler.state.node_info import NodeInfo
 from scheduler.volumes.volumes import PodInfo, pod_info
 
-_FEWEST_NODES: Final = 100
+_MIN_FEASIBLE_NODES: Final = 100
 """In clusters up to this size all nodes are filtered (minFeasibleNodesToFind)."""
 
-_LEAST_PERCENTAGE: Final = 5
+_MIN_PERCENTAGE: Final = 5
 _DIGITS: Final = bytes.maketrans(b"01", b"\x00\x01")
 
 _CHUNK: Final = 128
@@ -134,11 +134,11 @@ def passing(rules: Iterable[NodeRule], nodes: Sequence[NodeInfo]) -> Sequence[No
 
 def nodes_wanted(nodes: int, percentage: int) -> int:
     """Return how many feasible nodes are enough (numFeasibleNodesToFind); 0 percent adapts to the cluster's size."""
-    if nodes < _FEWEST_NODES or percentage >= ALL_NODES:
+    if nodes < _MIN_FEASIBLE_NODES or percentage >= ALL_NODES:
         return nodes
     if not percentage:
-        percentage = max(_LEAST_PERCENTAGE, 50 - nodes // 125)
-    return max(_FEWEST_NODES, nodes * percentage // 100)
+        percentage = max(_MIN_PERCENTAGE, 50 - nodes // 125)
+    return max(_MIN_FEASIBLE_NODES, nodes * percentage // 100)
 
 
 def totals(info: PodInfo, cluster: ClusterView, profile: Profile, nodes: Sequence[NodeInfo]) -> Sequence[int]:

@@ -10,10 +10,10 @@ from kube.objects.memory import size_of
 from kube.objects.model import Pod
 from scheduler.state.cluster import ClusterView
 
-MOST_CONSTRAINING: Final = 250
+MAX_CONSTRAINING_GROUPS: Final = 250
 """Groups of placed pods with terms of affinity: these are evaluated for every other pod."""
 
-MOST_EVALUATED: Final = 20_000_000
+MAX_EVALUATED_BYTES: Final = 20_000_000
 """Bytes of what a pod demands, times the nodes and other groups of equal pods for which it is evaluated: some 50 ms."""
 
 _USUAL: Final = 8
@@ -28,7 +28,7 @@ def is_short(pod: Pod, view: ClusterView) -> bool:
     What their claims get is evaluated for every node, and what is decided about them waits for writes in any case.
     """
     groups = view.pod_groups
-    if pod.claims or len(groups.outspoken) > MOST_CONSTRAINING:
+    if pod.claims or len(groups.outspoken) > MAX_CONSTRAINING_GROUPS:
         return False
     written: list[object] = [pod.constraints, pod.node_affinity]
     if max(len(pod.tolerations), len(pod.node_selector)) > _USUAL or len(pod.labels) > _USUAL_LABELS:
@@ -36,4 +36,4 @@ def is_short(pod: Pod, view: ClusterView) -> bool:
     elif pod.constraints is None and pod.node_affinity is None:
         return True
     others = sum(map(len, groups.groups.values())) if pod.constraints is not None else 0
-    return size_of(tuple(written)) * (len(view.nodes) + others) <= MOST_EVALUATED
+    return size_of(tuple(written)) * (len(view.nodes) + others) <= MAX_EVALUATED_BYTES

@@ -22,18 +22,18 @@ from scheduler.state.cluster import ClusterView
 from scheduler.state.node_info import NodeInfo, differs_by_news
 from scheduler.volumes.volumes import PodInfo, pod_info
 
-MOST_TEMPLATES: Final = 4096
+MAX_TEMPLATES: Final = 4096
 """Templates cached at once for a profile; beyond that the least recently used ones are dropped."""
 
-MOST_REMEMBERED: Final = 2_000_000
+MAX_CACHED_NODES: Final = 2_000_000
 """Nodes cached in all templates of a profile together, each with two pointers: 32 MB. At 5,000 nodes these are 400
 templates.
 """
 
-MOST_PROFILES: Final = 16
+MAX_PROFILES: Final = 16
 """Profiles with a cache of their own. A configuration with more of them works, but more slowly."""
 
-MOST_RENEWED: Final = 128
+MAX_RENEWED_NODES: Final = 128
 """Changed nodes that are evaluated again at every decision; of more than these, only as many as are needed."""
 
 PROMISING: Final = 32
@@ -100,7 +100,7 @@ class Decider:
     def decide(self, pod: Pod, view: ClusterView, profile: Profile) -> ScheduleResult | Unschedulable:
         """Return where the pod is placed, or why nowhere."""
         decider = self._profiles.pop(profile.scheduler_name, None) or ProfileDecider()
-        while len(self._profiles) >= MOST_PROFILES:
+        while len(self._profiles) >= MAX_PROFILES:
             del self._profiles[next(iter(self._profiles))]
         self._profiles[profile.scheduler_name] = decider
         return decider.decide(pod, view, profile)
@@ -110,7 +110,7 @@ class ProfileDecider:
     """Decides about pods of one profile; a changed configuration gets a new cache.
 
     Where all results can be cached, all nodes are evaluated, whatever `percentage_of_nodes_to_score`: as `decide` does
-    with 100 percent. If more than MOST_RENEWED nodes have changed since the template's last pod, as between two pods of
+    with 100 percent. If more than MAX_RENEWED_NODES have changed since the template's last pod, as between two pods of
     many templates in turn, or if the template is new, only some of these are evaluated, and the others are left to
     later pods: with a percentage of 0 the most promising ones, until PROMISING are feasible; otherwise, and where nodes
     are compared by more than cached results, as many as the percentage asks for.
@@ -212,7 +212,7 @@ class ProfileDecider:
         # Removed and inserted again: the first one is always the least recently used.
         template = self._templates.pop(question, None)
         if template is None or len(template.states) != nodes:
-            most = max(1, min(MOST_TEMPLATES, MOST_REMEMBERED // nodes))
+            most = max(1, min(MAX_TEMPLATES, MAX_CACHED_NODES // nodes))
             while len(self._templates) >= most:
                 del self._templates[next(iter(self._templates))]
             template = _Template([None] * nodes, [_DOES_NOT_FIT] * nodes, self._turn)
@@ -220,13 +220,13 @@ class ProfileDecider:
         return template
 
     def _renew(self, template: _Template, parts: _Parts, judgement: Judgement, view: ClusterView) -> int:
-        """Evaluate the nodes that have changed; if more than MOST_RENEWED have, until enough are feasible.
+        """Evaluate the nodes that have changed; if more than MAX_RENEWED_NODES have, until enough are feasible.
 
         Return the nodes that the pod is allowed on and whose results are current, as bits.
         """
         nodes, among = view.nodes, judgement.among
         changed = template.changed(nodes)
-        if len(changed) <= MOST_RENEWED:
+        if len(changed) <= MAX_RENEWED_NODES:
             if changed:
                 self._evaluate(template, changed, parts, judgement, view)
             return among
@@ -235,7 +235,11 @@ class ProfileDecider:
             wanted, least, left = PROMISING, PROMISING, self._most_promising(template, among, view)
         else:
             fitting = sum(map((-1).__lt__, compress(template.totals, mask_of(among & current))))
-            wanted, least, left = self._wanted(len(nodes)) - fitting, MOST_RENEWED, _in_turn(template, changed, among)
+            wanted, least, left = (
+                self._wanted(len(nodes)) - fitting,
+                MAX_RENEWED_NODES,
+                _in_turn(template, changed, among),
+            )
         while evaluated := list(islice(left, max(wanted, least))):
             wanted -= self._evaluate(template, evaluated, parts, judgement, view)
             for state in evaluated:
@@ -247,7 +251,7 @@ class ProfileDecider:
     def _most_promising(self, template: _Template, among: int, view: ClusterView) -> Iterator[NodeInfo]:
         """Yield the nodes that the pod is allowed on and that have changed, the most promising first."""
         nodes, states = view.nodes, template.states
-        if among.bit_count() <= MOST_RENEWED:
+        if among.bit_count() <= MAX_RENEWED_NODES:
             return (state for state in compress(nodes, mask_of(among)) if states[state.number] is not state)
         self._promising.update(nodes, lambda changed: self._promises(changed, view))
         return (

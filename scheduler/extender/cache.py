@@ -16,10 +16,10 @@ from kube.rules.topology import LabelKeys, NodeKind, kind_of_node, labels_of_kin
 from kube.store.store import Store
 from scheduler.extender.rules import NodeRefusal, Storage, VolumeProblem, problem_of_volume
 
-_MOST_GROUPINGS: Final = 64
+_MAX_GROUPINGS: Final = 64
 """Storage classes use few different label keys; the least recently used grouping is dropped first."""
 
-_MOST_SCORINGS: Final = 16
+_MAX_SCORINGS: Final = 16
 """Zones in which volumes may be reserved, and how much of a pod's volumes is there: beyond it all are dropped."""
 
 
@@ -55,7 +55,7 @@ class Grouping:
         """Return the nodes' scores by those of their kinds: pod after pod they are the same few."""
         by_node = self._scorings.get(of_kinds)
         if by_node is None:
-            if len(self._scorings) >= _MOST_SCORINGS:
+            if len(self._scorings) >= _MAX_SCORINGS:
                 self._scorings.clear()
             by_node = self._scorings[of_kinds] = {name: of_kinds[number] for name, number in self.numbers.items()}
         return by_node
@@ -78,7 +78,7 @@ class NodeGroups:
         grouping = self._groupings.get(keys)
         if grouping is None or grouping.overgrown:
             self._groupings.pop(keys, None)
-            while len(self._groupings) >= _MOST_GROUPINGS:
+            while len(self._groupings) >= _MAX_GROUPINGS:
                 del self._groupings[next(iter(self._groupings))]
             grouping = self._groupings[keys] = Grouping(keys)
             for name, labels in self._labels.items():
@@ -163,13 +163,13 @@ Demand = tuple[LabelKeys, ClaimShape]
 PodDemand = tuple[LabelKeys, tuple[ClaimShape, ...]]
 """The same for all open claims of a pod, in the order they are served."""
 
-_MOST_DEMANDS: Final = 256
+_MAX_DEMANDS: Final = 256
 """Of one class; the one that was requested first is dropped first."""
 
-_MOST_OF_PODS: Final = 64
+_MAX_PODS: Final = 64
 """Each of them is looked at when a volume changes."""
 
-_MOST_REFUSALS: Final = 100_000
+_MAX_REJECTIONS: Final = 100_000
 """Of all pods together, some 300 bytes each: at 5,000 nodes with local volumes those of 20 demands."""
 
 V = TypeVar("V")
@@ -185,7 +185,7 @@ class Tightest:
         """Return the points known for a claim by kind of node: to be read, and to be filled with what is found out."""
         demands = self._known.setdefault(class_of(claim), {})
         demand = (keys, shape_of(claim))
-        while demand not in demands and len(demands) >= _MOST_DEMANDS:
+        while demand not in demands and len(demands) >= _MAX_DEMANDS:
             del demands[next(iter(demands))]
         return demands.setdefault(demand, {})
 
@@ -210,8 +210,8 @@ class KnownRefusals:
     def known(self, claims: Iterable[Claim], keys: LabelKeys) -> dict[NodeKind, NodeRefusal]:
         """Return what is known for pods with such open claims: to be read, and to be filled with what is found out."""
         demand = (keys, tuple(map(shape_of, claims)))
-        room = _MOST_OF_PODS if demand in self._known else _MOST_OF_PODS - 1
-        while len(self._known) > room or sum(map(len, self._known.values())) > _MOST_REFUSALS:
+        room = _MAX_PODS if demand in self._known else _MAX_PODS - 1
+        while len(self._known) > room or sum(map(len, self._known.values())) > _MAX_REJECTIONS:
             first = next(iter(self._known))
             del self._known[first], self._classes[first]
         self._classes[demand] = frozenset(shape.pool.storage_class for shape in demand[1])

@@ -34,7 +34,7 @@ from scheduler.extender.rules import (
     undecided,
 )
 from scheduler.extender.wire import (
-    HIGHEST,
+    MAX_EXTENDER_PRIORITY,
     Candidates,
     HostPriority,
     NameLists,
@@ -49,10 +49,10 @@ KINDS: Final = (CLAIMS, VOLUMES, STORAGE_CLASSES, NODES, CSI_NODES, ATTACHMENTS)
 """What the answers are made from. Pods, which change most in a busy cluster, are not needed: a request has its own."""
 
 FEW_KINDS: Final = 64
-MOST_LOOKS: Final = 500
+MAX_LOOKUPS: Final = 500
 """Kinds of nodes for which a claim's tightest volume is looked for in one request, some 10 ms. In a cluster of local
 volumes each node is a kind of its own; those beyond score nothing this time and are known a few requests later."""
-MOST_LOOKS_IN_ALL: Final = 2000
+MAX_LOOKUPS_IN_ALL: Final = 2000
 """The same for all claims of a pod together, so that a pod with dozens of claims does not delay others."""
 
 
@@ -73,7 +73,7 @@ class Answer:
 class _Looks:
     """The points computed during a request, by what claims request, and how many more lookups are allowed."""
 
-    left: int = MOST_LOOKS_IN_ALL
+    left: int = MAX_LOOKUPS_IN_ALL
     known: dict[ClaimShape, Mapping[int, float]] = field(default_factory=dict)
 
 
@@ -225,7 +225,7 @@ class Extender:
         shape = shape_of(open_claim.claim)
         if shape in looks.known:
             return looks.known[shape]
-        most = min(MOST_LOOKS, looks.left)
+        most = min(MAX_LOOKUPS, looks.left)
         points, missing = self._fit_points(storage, open_claim, grouping, kinds, most)
         looks.left -= min(missing, most)
         if missing <= most or not looks.left:
@@ -256,7 +256,7 @@ class Extender:
         places = [*local_nodes(pod), *(self._cache.nodes_with(claim.volume_name) for claim in pod.bound)]
         for nodes in places:
             for name in nodes:
-                points[name] = points.get(name, 0.0) + HIGHEST
+                points[name] = points.get(name, 0.0) + MAX_EXTENDER_PRIORITY
         return points
 
     def _affinity_keys(self, pod: KnownClaims) -> LabelKeys:
@@ -333,5 +333,5 @@ def _local_refusals(candidates: Candidates, pod: KnownClaims) -> dict[str, str]:
 
 
 def _score(points: float, count: int) -> int:
-    """Return the average over the claims, rounded: an integer from 0 to HIGHEST."""
-    return min(HIGHEST, max(0, int(points / count + 0.5)))
+    """Return the average over the claims, rounded: an integer from 0 to MAX_EXTENDER_PRIORITY."""
+    return min(MAX_EXTENDER_PRIORITY, max(0, int(points / count + 0.5)))

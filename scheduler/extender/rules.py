@@ -32,7 +32,7 @@ from kube.objects.model import (
 from kube.rules.selectors import node_matches
 from kube.rules.topology import zone_of
 from kube.store.snapshot import Snapshot
-from scheduler.extender.wire import HIGHEST
+from scheduler.extender.wire import MAX_EXTENDER_PRIORITY
 
 Labels = Mapping[str, str]
 
@@ -246,12 +246,14 @@ class _Objections:
 
 
 def fit_points(storage: Storage, claim: Claim, labels: Labels) -> float:
-    """Return 0 to HIGHEST by the smallest Available volume that fits the claim on a node: the less space is wasted the
-    more. kube-scheduler considers that on one node, but not across nodes (kubernetes/kubernetes#83323).
+    """Return 0 to MAX_EXTENDER_PRIORITY by the smallest Available volume that fits the claim on a node.
+
+    The less space is wasted the more: kube-scheduler considers that on one node, but not across nodes
+    (kubernetes/kubernetes#83323).
     """
     smallest = (storage.clear.smallest(claim, labels), storage.suspect.smallest(claim, labels))
     capacity = min((volume.capacity for volume in smallest if volume is not None), default=0)
-    return HIGHEST * claim.request / capacity if capacity else 0.0
+    return MAX_EXTENDER_PRIORITY * claim.request / capacity if capacity else 0.0
 
 
 def has_place(wanted: OpenClaim) -> bool:
@@ -260,15 +262,15 @@ def has_place(wanted: OpenClaim) -> bool:
 
 
 def place_points(storage: Storage, wanted: OpenClaim, labels: Labels) -> float:
-    """Return HIGHEST where the claim's own volume is accessible and 0 elsewhere.
+    """Return MAX_EXTENDER_PRIORITY where the claim's own volume is accessible and 0 elsewhere.
 
     Local volumes have their points by node, see `local_nodes`.
     """
     if wanted.prebound is not None:
-        return HIGHEST * node_matches(wanted.prebound.node_affinity, labels)
+        return MAX_EXTENDER_PRIORITY * node_matches(wanted.prebound.node_affinity, labels)
     if wanted.reservation is None or wanted.reservation.nodes:
         return 0.0
-    return HIGHEST * _is_reserved_place(storage, wanted.reservation, labels)
+    return MAX_EXTENDER_PRIORITY * _is_reserved_place(storage, wanted.reservation, labels)
 
 
 def local_nodes(pod: KnownClaims) -> list[frozenset[str]]:

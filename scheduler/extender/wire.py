@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 from msgspec import UNSET, DecodeError, Raw, Struct, UnsetType, ValidationError, field
 from msgspec.json import Decoder, Encoder
 
-HIGHEST: Final = 10
+MAX_EXTENDER_PRIORITY: Final = 10
 """MaxExtenderPriority. kube-scheduler does not clamp what is above it."""
 
 _DEFAULT_SCHEDULER: Final = "default-scheduler"

@@ -12,8 +12,8 @@ from binder.matching.rejection import Rejection
 from kube.objects.model import Pod
 from scheduler.framework.cluster_event import ClusterEvent, Wanted
 from scheduler.framework.plugin import (
-    HIGHEST,
-    LOWEST,
+    MAX_NODE_SCORE,
+    MIN_NODE_SCORE,
     Counts,
     Filter,
     NodeRule,
@@ -164,7 +164,9 @@ class _Score(Score):
     def _checked(self, info: PodInfo, cluster: ClusterView, nodes: Sequence[NodeInfo]) -> Sequence[int] | None:
         scores = self._plugin.scores(info, cluster, nodes)
         if scores is not None and (len(scores) != len(nodes) or not all(map(_is_score, scores))):
-            raise ValueError(f"expected {len(nodes)} whole numbers from {LOWEST} to {HIGHEST}, one for each node")
+            raise ValueError(
+                f"expected {len(nodes)} whole numbers from {MIN_NODE_SCORE} to {MAX_NODE_SCORE}, one for each node"
+            )
         return scores
 
 
@@ -228,4 +230,4 @@ def _hashable(function: Callable[..., Hashable], *args: object) -> Hashable:
 
 
 def _is_score(score: object) -> bool:
-    return type(score) is int and LOWEST <= score <= HIGHEST
+    return type(score) is int and MIN_NODE_SCORE <= score <= MAX_NODE_SCORE

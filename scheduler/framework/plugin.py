@@ -25,8 +25,8 @@ from scheduler.volumes.claim_texts import whole_text
 from scheduler.volumes.volume_binding import VolumeChoice
 from scheduler.volumes.volumes import PodInfo
 
-LOWEST: Final = 0
-HIGHEST: Final = 100
+MIN_NODE_SCORE: Final = 0
+MAX_NODE_SCORE: Final = 100
 """Every score is an integer between these two (MinNodeScore and MaxNodeScore of the framework)."""
 
 SortKey = tuple[int, float, str]
@@ -203,7 +203,7 @@ class Score(Plugin, ABC):
 
     @abstractmethod
     def scores(self, info: PodInfo, cluster: ClusterView, nodes: Sequence[NodeInfo], /) -> Sequence[int] | None:
-        """Return LOWEST to HIGHEST for each node, in their order; None if this pod makes no difference to any node.
+        """Return MIN_NODE_SCORE to MAX_NODE_SCORE for each node, in order; None if this pod makes no difference to any.
 
         Whether it is None does not depend on `nodes`.
         """

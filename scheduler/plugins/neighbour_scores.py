@@ -14,7 +14,7 @@ from kube.pod_topology.placed_pods import groups_meant, means
 from kube.pod_topology.pod_groups import Places, PodGroup, group_of
 from kube.pod_topology.topology_spread import constraints_of, count_by_domain, selector_of, taking_part, with_all_keys
 from kube.rules.topology import HOSTNAME_LABEL
-from scheduler.framework.plugin import HIGHEST, Score
+from scheduler.framework.plugin import MAX_NODE_SCORE, Score
 from scheduler.state.cluster import ClusterView
 from scheduler.state.node_info import NodeInfo
 from scheduler.volumes.volumes import PodInfo
@@ -43,7 +43,7 @@ class PreferredPodAffinity(Score):
         keys = {key for key, _ in worth}
         sums = [sum(worth[key, state.labels[key]] for key in keys if key in state.labels) for state in nodes]
         least, most = min(sums, default=0), max(sums, default=0)
-        return [int(HIGHEST * ((total - least) / (most - least))) if most > least else 0 for total in sums]
+        return [int(MAX_NODE_SCORE * ((total - least) / (most - least))) if most > least else 0 for total in sums]
 
 
 def _terms(pod: Pod, cluster: ClusterView) -> Iterator[tuple[PodTerm, int, Places]]:
@@ -117,4 +117,4 @@ def _add(
 def _inverted(count: int | None, least: int, most: int) -> int:
     if count is None:
         return 0
-    return HIGHEST * (most + least - count) // most if most else HIGHEST
+    return MAX_NODE_SCORE * (most + least - count) // most if most else MAX_NODE_SCORE

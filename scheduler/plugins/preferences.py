@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from kube.objects.constraints import NO_CONSTRAINTS
 from kube.rules.taints import tolerates
-from scheduler.framework.plugin import HIGHEST, Score
+from scheduler.framework.plugin import MAX_NODE_SCORE, Score
 from scheduler.framework.profile import Thresholds
 from scheduler.state.cluster import ClusterView
 from scheduler.state.node_info import NodeInfo
@@ -53,10 +53,10 @@ class PreferNoSchedule(Score):
         if not unwelcome:
             return None
         counts = [sum(bits >> state.number & 1 for bits in unwelcome) for state in nodes]
-        return [HIGHEST - score for score in normalised(counts)]
+        return [MAX_NODE_SCORE - score for score in normalised(counts)]
 
 
 def normalised(counts: Sequence[int]) -> list[int]:
-    """Scale so that the greatest is HIGHEST; all zero stays zero."""
+    """Scale so that the greatest is MAX_NODE_SCORE; all zero stays zero."""
     most = max(counts, default=0)
-    return [HIGHEST * count // most for count in counts] if most else list(counts)
+    return [MAX_NODE_SCORE * count // most for count in counts] if most else list(counts)

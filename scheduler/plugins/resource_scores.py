@@ -9,7 +9,7 @@ from math import sqrt
 from typing import Final
 
 from kube.objects.model import Pod
-from scheduler.framework.plugin import HIGHEST, ScoreAlone
+from scheduler.framework.plugin import MAX_NODE_SCORE, ScoreAlone
 from scheduler.framework.profile import Thresholds
 from scheduler.state.cluster import ClusterView
 from scheduler.state.node_info import NodeInfo, scored_requests
@@ -42,7 +42,7 @@ class _Allocated(ScoreAlone):
     @staticmethod
     @abstractmethod
     def _score(requested: int, allocatable: int) -> int:
-        """Return LOWEST to HIGHEST for one resource."""
+        """Return MIN_NODE_SCORE to MAX_NODE_SCORE for one resource."""
 
 
 class LeastAllocated(_Allocated):
@@ -52,7 +52,7 @@ class LeastAllocated(_Allocated):
 
     @staticmethod
     def _score(requested: int, allocatable: int) -> int:
-        return 0 if requested > allocatable else (allocatable - requested) * HIGHEST // allocatable
+        return 0 if requested > allocatable else (allocatable - requested) * MAX_NODE_SCORE // allocatable
 
 
 class BinPack(_Allocated):
@@ -62,7 +62,7 @@ class BinPack(_Allocated):
 
     @staticmethod
     def _score(requested: int, allocatable: int) -> int:
-        return min(requested, allocatable) * HIGHEST // allocatable
+        return min(requested, allocatable) * MAX_NODE_SCORE // allocatable
 
 
 class Balanced(ScoreAlone):
@@ -127,14 +127,14 @@ def _balance(state: NodeInfo, counted: Sequence[tuple[str, int]]) -> int:
             before.append(requested / has if left > 0 else 1.0)
             after.append((requested + wanted) / has if left > wanted else 1.0)
     # Go's division truncates towards zero, but this sum is never negative.
-    return HIGHEST // 2 + (HIGHEST // 2 + _evenness(after) - _evenness(before)) // 2
+    return MAX_NODE_SCORE // 2 + (MAX_NODE_SCORE // 2 + _evenness(after) - _evenness(before)) // 2
 
 
 def _evenness(shares: Sequence[float]) -> int:
     if len(shares) == 2:
-        return int((1 - abs(shares[0] - shares[1]) / 2) * HIGHEST)
+        return int((1 - abs(shares[0] - shares[1]) / 2) * MAX_NODE_SCORE)
     deviation = 0.0
     if len(shares) > 2:
         mean = sum(shares) / len(shares)
         deviation = sqrt(sum((share - mean) * (share - mean) for share in shares) / len(shares))
-    return int((1 - deviation) * HIGHEST)
+    return int((1 - deviation) * MAX_NODE_SCORE)

@@ -9,7 +9,7 @@ from typing import Final
 from binder.reservation.contract import ClaimReservation
 from kube.objects.model import Volume
 from kube.rules.topology import is_on_one_node
-from scheduler.framework.plugin import HIGHEST, Score, ScoreChoice
+from scheduler.framework.plugin import MAX_NODE_SCORE, Score, ScoreChoice
 from scheduler.plugins.preferences import normalised
 from scheduler.state.cluster import ClusterView
 from scheduler.state.node_info import NodeInfo
@@ -30,7 +30,10 @@ class ReservedZone(Score):
         if not reservations:
             return None
         claims = len(info.claims.delayed)
-        return [HIGHEST * sum(_is_at(reservation, state) for reservation in reservations) // claims for state in nodes]
+        return [
+            MAX_NODE_SCORE * sum(_is_at(reservation, state) for reservation in reservations) // claims
+            for state in nodes
+        ]
 
 
 class ZoneVolumes(Score):
@@ -67,7 +70,7 @@ class AttachedVolumes(Score):
         if not wanted:
             return None
         attached = [sum(name in state.attach.used or name in state.attach.left for name in wanted) for state in nodes]
-        return [HIGHEST * count // len(wanted) for count in attached]
+        return [MAX_NODE_SCORE * count // len(wanted) for count in attached]
 
 
 class BestFit(ScoreChoice):
@@ -108,4 +111,4 @@ def _by_zone(nodes: Sequence[NodeInfo], count: Callable[[NodeInfo], int]) -> lis
 
 
 def _share(request: int, volume: Volume) -> int:
-    return min(HIGHEST, HIGHEST * request // volume.capacity) if volume.capacity else 0
+    return min(MAX_NODE_SCORE, MAX_NODE_SCORE * request // volume.capacity) if volume.capacity else 0

@@ -23,8 +23,8 @@ from scheduler.state.cluster import ClusterView
 from scheduler.state.node_info import NodeInfo
 from scheduler.state.node_memory import NodeMemory
 
-FEWEST_CANDIDATES: Final = 100
-PERCENTAGE: Final = 10
+MIN_CANDIDATES: Final = 100
+MIN_CANDIDATES_PERCENTAGE: Final = 10
 """At least this many nodes are compared (minCandidateNodesAbsolute, minCandidateNodesPercentage)."""
 
 _OFFSET: Final = 2**31
@@ -109,7 +109,7 @@ def cost(victims: Sequence[Pod], now: datetime) -> tuple[int, int, int, float]:
 
 def candidates_wanted(nodes: int) -> int:
     """Return how many candidates are enough (calculateNumCandidates)."""
-    return min(nodes, max(FEWEST_CANDIDATES, nodes * PERCENTAGE // 100))
+    return min(nodes, max(MIN_CANDIDATES, nodes * MIN_CANDIDATES_PERCENTAGE // 100))
 
 
 def _candidates(

@@ -10,14 +10,14 @@ from typing import Final
 
 from scheduler.framework.cluster_event import ClusterEvent
 
-LONGEST: Final = 10_000
+MAX_EVENTS: Final = 10_000
 """Changes kept. If a pod was in progress for longer, one of those dropped is assumed to help it."""
 
 
 class InFlightEvents:
     """Keeps changes from the moment the pod longest in progress was begun."""
 
-    def __init__(self, longest: int = LONGEST) -> None:
+    def __init__(self, longest: int = MAX_EVENTS) -> None:
         self._longest = longest
         self._changes: deque[ClusterEvent] = deque()
         self._first = 0

@@ -24,8 +24,8 @@ from scheduler.queue.unschedulable_pods import RefusedPods
 from scheduler.queue.validation import refuse_pod
 
 FIRST_BACKOFF: Final = 1.0
-LONGEST_BACKOFF: Final = 10.0
-LONGEST_WAIT: Final = 300.0
+MAX_BACKOFF_SECONDS: Final = 10.0
+MAX_UNSCHEDULABLE_SECONDS: Final = 300.0
 """Seconds after which an unschedulable pod is retried although nothing happened (podMaxInUnschedulablePodsDuration)."""
 
 TRIED_EARLY: Final = 16
@@ -175,7 +175,7 @@ class SchedulingQueue:
         self._move(held, QueueState.REFUSED)
         self._refused.add(held.pod, hints, wanted)
         again_in = None if wanted is None else wanted.again_in
-        wait = LONGEST_WAIT if again_in is None else min(again_in, LONGEST_WAIT)
+        wait = MAX_UNSCHEDULABLE_SECONDS if again_in is None else min(again_in, MAX_UNSCHEDULABLE_SECONDS)
         self._timed.put(held.pod.key, max(held.rested_at, now + wait))
 
     def retry(self, attempt: Attempt, now: float) -> None:
@@ -299,7 +299,7 @@ class SchedulingQueue:
 
 def backoff(times: int) -> float:
     """Return the backoff in seconds after so many failures in a row, at least one."""
-    return float(min(LONGEST_BACKOFF, FIRST_BACKOFF * 2 ** min(times - 1, 16)))
+    return float(min(MAX_BACKOFF_SECONDS, FIRST_BACKOFF * 2 ** min(times - 1, 16)))
 
 
 def same_spec(pod: Pod, other: Pod) -> bool:

@@ -12,7 +12,7 @@ from scheduler.simulator.simulated_cluster import Entry, SimulatedChange, Simula
 from scheduler.simulator.simulation import Simulation, SimulationOutcome
 from scheduler.state.node_info import NodeInfo
 
-MOST_ADDED: Final = 1_000
+MAX_ADDED_NODES: Final = 1_000
 """Nodes. The search ends there."""
 
 
@@ -36,7 +36,7 @@ def nodes_needed(
     left, added, placed = list(pods), Counter[str](), 0
     failed: Mapping[str, Reason] = {}
     kind: NodeInfo | None = None
-    while left and added.total() < MOST_ADDED:
+    while left and added.total() < MAX_ADDED_NODES:
         adding = _Adding(cluster, left, profile, seed, added.total() + 1)
         outcome = adding.tried(kind) if kind is not None else None
         if outcome is None or not outcome.latencies:

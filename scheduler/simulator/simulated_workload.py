@@ -40,9 +40,9 @@ _CLASS: Final = "zonal"
 _GI: Final = 1 << 30
 _DEMAND: Final = 0.7
 _NODE_SIZES: Final = (8, 16, 16, 32)
-_LARGEST_REQUEST: Final = min(_NODE_SIZES) * NANO // 2
+_MAX_REQUEST: Final = min(_NODE_SIZES) * NANO // 2
 _SIZES: Final = (10, 20, 50, 100)
-_LARGEST_APP: Final = 40
+_MAX_APP_PODS: Final = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ def _pods(size: Workload, nodes: list[Node], volumes: int, random: Random) -> It
     while made < size.pods:
         if not left:
             app += 1
-            left = random.randint(1, _LARGEST_APP)
+            left = random.randint(1, _MAX_APP_PODS)
             template = _template(f"app-{app}", left, mean, nodes, random)
         name = f"{dict(template.labels)['app']}-{left}"
         count = min(claims, random.choice((0, 0, 1, 2)))
@@ -140,7 +140,7 @@ def _pods(size: Workload, nodes: list[Node], volumes: int, random: Random) -> It
 
 def _template(app: str, replicas: int, mean: int, nodes: list[Node], random: Random) -> Pod:
     """Return what the pods of an app have in common. `mean` is the average CPU request of a pod."""
-    cpu = max(NANO // 1000, min(_LARGEST_REQUEST, int(mean * random.choice((0.25, 0.5, 1, 1, 1.25, 2)))))
+    cpu = max(NANO // 1000, min(_MAX_REQUEST, int(mean * random.choice((0.25, 0.5, 1, 1, 1.25, 2)))))
     wanted = {"cpu": cpu, "memory": cpu * random.choice((1, 2, 4)) * _GI}
     return Pod(
         namespace="default",

@@ -30,7 +30,7 @@ WRITES: Final = (2_000, 8_000)
 """Microseconds from which the duration of a write to the API server is drawn. Writes block no worker."""
 _NODES_SAMPLED: Final = 128
 """Nodes, evenly spread, that are evaluated for the reason why a pod fits nowhere."""
-_MOST_ATTEMPTS: Final = 2
+_MAX_ATTEMPTS: Final = 2
 """Attempts at a pod that other pods may make schedulable, conflicts not counted."""
 
 
@@ -136,7 +136,7 @@ class Simulation:
             return True
         if isinstance(attempt.decision, Unschedulable):
             self.outcome.failed[attempt.pod.key] = _commonest(attempt.decision)
-            if attempt.number < _MOST_ATTEMPTS and _may_be_helped(attempt.pod):
+            if attempt.number < _MAX_ATTEMPTS and _may_be_helped(attempt.pod):
                 self._hopeful.append(attempt.pod)
                 return False
             return True
@@ -166,7 +166,7 @@ class Simulation:
 
     def _try_again(self) -> None:
         for pod in self._hopeful:
-            self._wait(pod, _MOST_ATTEMPTS)
+            self._wait(pod, _MAX_ATTEMPTS)
         self._hopeful.clear()
 
 

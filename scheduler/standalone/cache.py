@@ -24,7 +24,7 @@ from scheduler.framework.plugin import ReservePlugin, ScheduleResult
 from scheduler.state.cluster import ClusterView, Place
 from scheduler.volumes.storage_cache import StepSizes, StorageCache
 
-MOST_CHANGES: Final = 20_000
+MAX_CHANGES: Final = 20_000
 """Changed pods recorded while no view is needed, as in a standby replica; beyond it the next view is built from
 scratch.
 """
@@ -205,7 +205,7 @@ class SchedulerCache:
         """Record where a pod counts in the present view."""
         if self._view is not None:
             self._moved.setdefault(key, before)
-        if len(self._moved) > MOST_CHANGES:
+        if len(self._moved) > MAX_CHANGES:
             self._view = None
             self._moved.clear()
 

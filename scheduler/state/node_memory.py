@@ -11,7 +11,7 @@ from scheduler.state.node_info import NodeInfo
 
 T = TypeVar("T")
 
-MOST_QUESTIONS: Final = 64
+MAX_CACHE_KEYS: Final = 64
 """Questions cached at once, each with a result per node; beyond that the least recently used one is dropped."""
 
 FEW: Final = 64
@@ -46,7 +46,7 @@ class NodeMemory(Generic[T]):
         # Removed and inserted again: the first one is always the least recently used.
         known = self._known.pop(question, None)
         if known is None:
-            while len(self._known) >= MOST_QUESTIONS:
+            while len(self._known) >= MAX_CACHE_KEYS:
                 del self._known[next(iter(self._known))]
             known = []
         self._known[question] = known

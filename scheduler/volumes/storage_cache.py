@@ -16,7 +16,7 @@ from kube.objects.model import Claim, CSIDriver, CSINode, StorageClass, Volume, 
 from kube.persistent_map import Map
 from kube.store.store import Store
 
-_MOST_CHANGES: Final = 20_000
+_MAX_CHANGES: Final = 20_000
 """Changed volumes, or claims, recorded while no view is needed; beyond it everything is indexed or counted again."""
 
 _Names = Map[str, str]
@@ -119,7 +119,7 @@ class StorageCache:
             return
         if self._index is not None:
             self._changed.setdefault(volume.name, old)
-            if len(self._changed) > len(self._store.volumes.items) + _MOST_CHANGES:
+            if len(self._changed) > len(self._store.volumes.items) + _MAX_CHANGES:
                 self._index = None
                 self._changed.clear()
         if old is None or new is None or (old.driver, old.handle) != (new.driver, new.handle):
@@ -130,7 +130,7 @@ class StorageCache:
         claim = new or old
         if claim is not None and (old is None or new is None or _kind_of(old) != _kind_of(new)):
             self._claims.add(claim.key)
-            if len(self._claims) > _MOST_CHANGES:
+            if len(self._claims) > _MAX_CHANGES:
                 self._everywhere = True
                 self._claims.clear()
 

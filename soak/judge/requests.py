@@ -11,7 +11,7 @@ LEASES: Final = {
     Party.CONTROLLER: "pvc-prebinder-system/pvc-prebinder",
     Party.SCHEDULER: "pvc-prebinder-system/pvc-prebinder-scheduler",
 }
-LONGEST_WITHOUT_RENEWAL: Final = 16.0
+MAX_SECONDS_WITHOUT_RENEWAL: Final = 16.0
 """The Lease's duration and a second for the recorder: no process may write on a Lease that others could have
 acquired.
 """
@@ -54,7 +54,7 @@ def judge_fencing(
     if holder != me:
         text = f"{change.kind} {change.key} written by {me} while {holder or 'nobody'} held the Lease"
         yield Violation("no write without the Lease", text, (change.revision,))
-    elif write.received - renewed > LONGEST_WITHOUT_RENEWAL:
+    elif write.received - renewed > MAX_SECONDS_WITHOUT_RENEWAL:
         age = write.received - renewed
         text = f"{change.kind} {change.key} written by {me} {age:.1f} s after it last renewed the Lease"
         yield Violation("no write without the Lease", text, (change.revision,))

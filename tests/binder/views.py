@@ -17,7 +17,7 @@ from kube.store.store import snapshot_of
 from tests.builders import EPOCH, claim, node, pod, storage_class, volume
 
 NOW = EPOCH
-MOST_SOLVED = 150
+MAX_SOLVED = 150
 """Columns."""
 
 
@@ -38,7 +38,7 @@ def view(
 
 def without_a_clock(program: IntegerProgram, _: float, /) -> Solution:
     """Solve what is solved soon on any machine, however long that takes; say of a whole large program nothing."""
-    if len(program.start) > MOST_SOLVED:
+    if len(program.start) > MAX_SOLVED:
         return Solution(program.start, inf, 0.0)
     return solve(program, 600.0)
 

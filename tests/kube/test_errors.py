@@ -1,7 +1,7 @@
 import pytest
 
 from kube.errors import (
-    LONGEST_RETRY_AFTER,
+    MAX_RETRY_AFTER_SECONDS,
     AlreadyExists,
     BadRequest,
     Conflict,
@@ -77,12 +77,15 @@ def test_error_keeps_the_whole_response_of_the_server() -> None:
         pytest.param({"Retry-After": "7"}, b'{"kind":"Status","details":{"retryAfterSeconds":3}}', 7.0, id="both"),
         pytest.param({"Retry-After": "Wed, 21 Oct 2026 07:28:00 GMT"}, b"", None, id="date"),
         pytest.param({}, b"", None, id="none"),
-        pytest.param({"Retry-After": "86400"}, b"", LONGEST_RETRY_AFTER, id="a day"),
-        pytest.param({"Retry-After": "inf"}, b"", LONGEST_RETRY_AFTER, id="endless"),
+        pytest.param({"Retry-After": "86400"}, b"", MAX_RETRY_AFTER_SECONDS, id="a day"),
+        pytest.param({"Retry-After": "inf"}, b"", MAX_RETRY_AFTER_SECONDS, id="endless"),
         pytest.param({"Retry-After": "nan"}, b"", 0.0, id="no number"),
         pytest.param({"Retry-After": "-5"}, b"", 0.0, id="negative"),
         pytest.param(
-            {}, b'{"kind":"Status","details":{"retryAfterSeconds":1e9}}', LONGEST_RETRY_AFTER, id="details, 30 years"
+            {},
+            b'{"kind":"Status","details":{"retryAfterSeconds":1e9}}',
+            MAX_RETRY_AFTER_SECONDS,
+            id="details, 30 years",
         ),
         pytest.param({}, b'{"kind":"Status","details":{"retryAfterSeconds":-1}}', 0.0, id="details, negative"),
     ],

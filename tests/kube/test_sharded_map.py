@@ -9,17 +9,17 @@ from hypothesis import strategies as st
 
 from kube import sharded_map
 from kube.persistent_map import Map as UsedMap
-from kube.sharded_map import LARGEST, Map
+from kube.sharded_map import MAX_SHARD_ENTRIES, Map
 
 KEYS = st.integers(0, 30) | st.text(max_size=2)
 CHANGES = st.lists(st.tuples(KEYS, st.integers(0, 3) | st.none()), max_size=60)
 """Keys with their new values; None deletes."""
 
 
-@pytest.fixture(autouse=True, params=[1, 4, LARGEST])
+@pytest.fixture(autouse=True, params=[1, 4, MAX_SHARD_ENTRIES])
 def shard_sizes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """With few entries in a shard small maps have many shards."""
-    monkeypatch.setattr(sharded_map, "LARGEST", request.param)
+    monkeypatch.setattr(sharded_map, "MAX_SHARD_ENTRIES", request.param)
 
 
 def after(start: dict[Any, int], changes: list[tuple[Any, int | None]]) -> dict[Any, int]:

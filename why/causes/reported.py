@@ -20,7 +20,7 @@ from why.facts.details import EventRecord
 from why.facts.facts import Facts, Source
 from why.report.report import Evidence, Link
 
-_LONGEST_QUOTE: Final = 1024
+_MAX_QUOTE_CHARACTERS: Final = 1024
 """As long as the note of an Event may be: what is at fault often stands at the end of an error that others wrap."""
 
 PV_CONTROLLER: Final = "persistentvolume-controller"
@@ -100,7 +100,7 @@ _OF_CONTROLLER: Final = re.compile(
 """How our controller begins its Event about a pod for which it reserves nothing (binder.reporting.announce)."""
 
 _CODES: Final = frozenset(Reason) - {Reason.EXPLANATION_PENDING}
-_MOST_REJECTIONS: Final = 4
+_MAX_REJECTIONS: Final = 4
 
 _NO_FREE_STORAGE: Final = re.compile(r"did not have enough free storage")
 
@@ -216,7 +216,7 @@ def refused_by_controller(facts: Facts, pod: Pod) -> Finding | None:
     refusal = None if event is None else _OF_CONTROLLER.match(event.note)
     if event is None or refusal is None or refusal["code"] not in _CODES:
         return None
-    rejections = [line for line in event.note.splitlines()[1:] if line][:_MOST_REJECTIONS]
+    rejections = [line for line in event.note.splitlines()[1:] if line][:_MAX_REJECTIONS]
     whose = f"Event {event.reason} of {event.reporter}"
     state = "reserves no volumes for the pod" if refusal["state"].startswith("No") else "has not bound its volumes"
     return Finding(
@@ -314,4 +314,4 @@ def _of_condition(pod_key: str, message: str) -> tuple[Evidence, ...]:
 
 def _shortened(note: str) -> str:
     words = " ".join(note.split())
-    return words if len(words) <= _LONGEST_QUOTE else words[:_LONGEST_QUOTE] + "..."
+    return words if len(words) <= _MAX_QUOTE_CHARACTERS else words[:_MAX_QUOTE_CHARACTERS] + "..."

@@ -19,7 +19,7 @@ from why.rendering.tables import console_for
 _AS_IT_SHOULD: Final = frozenset(
     {None, Reason.WAIT_FOR_FIRST_CONSUMER, Reason.DYNAMIC_CLASS, Reason.PROVISIONING_CHOSEN}
 )
-_MOST_NODES_NAMED: Final = 10
+_MAX_NODES_NAMED: Final = 10
 
 Chosen = Callable[[Claim | Pod], bool]
 """Whether a claim or pod of the input is to be reported."""
@@ -117,6 +117,6 @@ def _node(name: str, objects: Objects) -> Node:
         return node
     if not objects.nodes:
         raise WhyError(f"--node {name}: the input has no Node. Add the output of: kubectl get node -o json")
-    named = ", ".join(sorted(objects.nodes)[:_MOST_NODES_NAMED])
-    more = len(objects.nodes) - _MOST_NODES_NAMED
+    named = ", ".join(sorted(objects.nodes)[:_MAX_NODES_NAMED])
+    more = len(objects.nodes) - _MAX_NODES_NAMED
     raise WhyError(f"--node {name}: no such Node in the input; it has {named}{f' and {more} more' if more > 0 else ''}")

@@ -14,7 +14,7 @@ from scheduler.volumes.node_answer import NodeAnswer
 from why.match.pods import PodAnswer
 from why.rendering.tables import plain_table, print_unbroken
 
-_MOST_VOLUMES_NAMED = 3
+_MAX_VOLUMES_NAMED = 3
 
 
 class _Rejection(msgspec.Struct):
@@ -80,8 +80,8 @@ def _volumes(answer: NodeAnswer) -> str:
     taken = [f"{claim.name}: {volume.name}" for claim, volume in answer.volumes]
     made = [f"{claim.name}: a new volume" for claim in answer.provision]
     names = [*taken, *made]
-    more = len(names) - _MOST_VOLUMES_NAMED
-    return ", ".join(names[:_MOST_VOLUMES_NAMED]) + (f" and {more} more" if more > 0 else "") or "as bound"
+    more = len(names) - _MAX_VOLUMES_NAMED
+    return ", ".join(names[:_MAX_VOLUMES_NAMED]) + (f" and {more} more" if more > 0 else "") or "as bound"
 
 
 def _tallies(answer: PodAnswer) -> Iterator[tuple[Rejection, int]]:

@@ -20,7 +20,7 @@ _NO_OBJECT: Final = re.compile(r"Expected `object`, got `(\w+)`")
 pyproject.toml admit one minor version, and tests compare the messages of the installed one.
 """
 _NOUNS: Final = {"str": "a string", "array": "a list", "int": "a number", "float": "a number", "bool": "a boolean"}
-_LONGEST_FLOW: Final = 1 << 20
+_MAX_FLOW_BYTES: Final = 1 << 20
 """Bytes. YAML may begin with a brace too, but a file longer than this is JSON, and broken."""
 
 
@@ -103,7 +103,7 @@ def _json_document(contents: memoryview, at: int) -> tuple[Document | Unreadable
     if trailing:
         text = contents[at : at + int(trailing[1]) - 1]
         return Document(ENVELOPE.decode(text), text), at + len(text)
-    if _end_of_yaml(contents, at) - at <= _LONGEST_FLOW:
+    if _end_of_yaml(contents, at) - at <= _MAX_FLOW_BYTES:
         document, end = _yaml_document(contents, at)
         if not isinstance(document, Unreadable):
             return document, end

@@ -29,7 +29,7 @@ _CHANGES: Final = re.compile(r"^kubectl .*\b(?:annotate|delete|patch|taint)\b")
 """Commands that are never shown without their note: it says what is lost, or what to make sure of first."""
 
 _INDENT: Final = " " * 4
-_SHORTEST: Final = 12
+_MIN_TEXT_COLUMNS: Final = 12
 """Columns of a text that is worth its place, even if the line is then longer than the window."""
 
 
@@ -85,7 +85,7 @@ def print_overview(report: WhyReport, console: Console, now: datetime) -> None:
         line = _aligned(row.cells, widths)
         left = console.width - len(line) - 2
         is_below = row.is_problem and (len(row.next) > left or bool(row.note))
-        beside = "" if is_below else textwrap.shorten(row.next, max(left, _SHORTEST), placeholder=" ...")
+        beside = "" if is_below else textwrap.shorten(row.next, max(left, _MIN_TEXT_COLUMNS), placeholder=" ...")
         code = len(row.cells[0])
         console.print(Text.assemble((line[:code], row.style), f"{line[code:]}  {beside}".rstrip()), soft_wrap=True)
         if is_below:

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-_WIDEST: Final = 1 << 16
+_MAX_WIDTH: Final = 1 << 16
 _PLAIN_WIDTH: Final = 160
 """Columns if the output is not a terminal, where the width of the reader's window is unknown."""
 
@@ -35,7 +35,7 @@ def print_unbroken(table: Table, console: Console) -> None:
     cells = [[str(cell) for cell in (column.header, *column.cells)] for column in table.columns]
     words = [max((cell_len(word) for cell in column for word in cell.split()), default=1) for column in cells]
     widths = [max(map(cell_len, column)) for column in cells]
-    natural = console.measure(table, options=console.options.update(width=_WIDEST)).maximum
+    natural = console.measure(table, options=console.options.update(width=_MAX_WIDTH)).maximum
     too_much = natural - max(console.width, natural - sum(widths) + sum(words))
     for _ in range(too_much):
         widest = max(range(len(widths)), key=lambda place: (widths[place] > words[place], widths[place]))

@@ -16,7 +16,7 @@ from prebinder.command_line.command import Command, Verbs
 from prebinder.command_line.parameters import OneOf, whole_number
 from prebinder.errors import CommandError, ExitCode
 
-_MOST_NODES: Final = 10_000
+_MAX_NODES: Final = 10_000
 _DEFAULT_NODES: Final = 6
 
 EXAMPLES: Final = """
@@ -62,7 +62,7 @@ def _directory(function: Callable[..., None]) -> Callable[..., int]:
 @command.command("up", cls=Command, short_help="start a cluster")
 @cloup.option(
     "--nodes",
-    type=whole_number(0, _MOST_NODES),
+    type=whole_number(0, _MAX_NODES),
     default=None,
     metavar="N",
     help="nodes simulated by kwok in three zones, default 6; 0 starts no kwok",

@@ -13,7 +13,7 @@ from prebinder.config.loopback import is_loopback
 from prebinder.config.settings import parse_address
 from prebinder.control.token import default_token_file, read_token
 from prebinder.errors import CommandError, ExitCode, UsageError
-from prebinder.runtime.profiling import CONTENT_TYPES, LONGEST_SECONDS
+from prebinder.runtime.profiling import CONTENT_TYPES, MAX_PROFILE_SECONDS
 
 DEFAULT_ADDRESS = "127.0.0.1:10270"
 _HINT = {http.client.UNAUTHORIZED: "; is --token-file its --control-token-file?"}
@@ -38,7 +38,7 @@ Exit codes:
     type=WHOLE_NUMBER,
     default=10,
     metavar="N",
-    help=f"how long to sample, 1 to {LONGEST_SECONDS}, default 10",
+    help=f"how long to sample, 1 to {MAX_PROFILE_SECONDS}, default 10",
 )
 @cloup.option(
     "-o",
@@ -74,8 +74,8 @@ def profile(text: str, seconds: int, output: str, token_file: Path) -> str:
     if address is None or not is_loopback(address[0]):
         # The token must not be sent to another server.
         raise UsageError(f'--address must be on loopback such as {DEFAULT_ADDRESS}, is "{text}"')
-    if not 1 <= seconds <= LONGEST_SECONDS:
-        raise UsageError(f"--seconds: expected 1 to {LONGEST_SECONDS}, found {seconds}")
+    if not 1 <= seconds <= MAX_PROFILE_SECONDS:
+        raise UsageError(f"--seconds: expected 1 to {MAX_PROFILE_SECONDS}, found {seconds}")
     if not token_file.exists():
         raise CommandError(
             f"control token {token_file} does not exist: run the scheduler with --control-bind-address, or name its "

@@ -1,9 +1,9 @@
 """Which binds are left to the PV controller: the oldest few, for a while, and no others."""
 
-from binder.controllers.head_start import AT_LATEST, LEFT, PATIENCE, HeadStart
+from binder.controllers.head_start import AT_LATEST, MAX_PODS_LEFT_TO_PV_CONTROLLER, PATIENCE, HeadStart
 from tests.fake_clock import FakeClock
 
-PODS = [f"default/web-{number}" for number in range(LEFT + 2)]
+PODS = [f"default/web-{number}" for number in range(MAX_PODS_LEFT_TO_PV_CONTROLLER + 2)]
 
 
 def begun() -> tuple[HeadStart, FakeClock]:
@@ -20,7 +20,7 @@ def ours(head_start: HeadStart) -> list[str]:
 
 def test_the_oldest_are_left_and_the_others_are_ours() -> None:
     head_start, _ = begun()
-    assert ours(head_start) == PODS[LEFT:]
+    assert ours(head_start) == PODS[MAX_PODS_LEFT_TO_PV_CONTROLLER:]
 
 
 def test_the_next_one_is_left_when_one_is_finished() -> None:

@@ -11,7 +11,13 @@ from typing import TypeVar
 import pytest
 from msgspec.structs import replace
 
-from binder.controllers.planner import LONGEST, MOST_CLAIMS_OF_A_PASS, QUIET, SHORTEST, Planner
+from binder.controllers.planner import (
+    MAX_BATCH_SECONDS,
+    MAX_CLAIMS_PER_PASS,
+    MAX_IDLE_SECONDS,
+    MIN_IDLE_SECONDS,
+    Planner,
+)
 from binder.model.decision import Decision, Reserve
 from binder.model.view import PlanSettings
 from binder.rebalance.integer_program import IntegerProgram, Solution, Solve, solve
@@ -72,24 +78,24 @@ async def test_pods_that_come_together_are_planned_together(desk: Desk) -> None:
     tasks = [desk.decide("red"), desk.decide("blue")]
     await settle()
     assert not any(task.done() for task in tasks)
-    await desk.clock.advance(2 * QUIET)
+    await desk.clock.advance(2 * MAX_IDLE_SECONDS)
     assert {chosen(task.result()) for task in tasks} == {"pv-1", "pv-2"}
 
 
 async def test_a_pass_begins_at_the_latest_after_its_time(desk: Desk) -> None:
     first = desk.decide("red")
-    for number in range(round(LONGEST / QUIET) + 1):
+    for number in range(round(MAX_BATCH_SECONDS / MAX_IDLE_SECONDS) + 1):
         desk.store.claims.upsert(claim(f"c{number}"))
         desk.store.pods.upsert(pod(f"p{number}", claims=[f"c{number}"]))
         task = desk.decide(f"p{number}")
-        await desk.clock.advance(QUIET)
+        await desk.clock.advance(MAX_IDLE_SECONDS)
     assert first.done()
     task.cancel()
 
 
 async def test_a_pod_alone_does_not_wait_for_others(desk: Desk) -> None:
     task = desk.decide("red")
-    await desk.clock.advance(SHORTEST)
+    await desk.clock.advance(MIN_IDLE_SECONDS)
     assert task.done()
 
 
@@ -259,11 +265,11 @@ async def test_so_many_claims_are_planned_in_a_pass_and_the_rest_in_the_next() -
     aside = Held()
     desk = Desk(aside)
     aside.let.set()
-    names = [f"c{number}" for number in range(MOST_CLAIMS_OF_A_PASS - 1)]
+    names = [f"c{number}" for number in range(MAX_CLAIMS_PER_PASS - 1)]
     desk.store.pods.upsert(pod("crowd", claims=names))
     with desk.planner.following():
         tasks = [desk.decide(name) for name in ("red", "crowd", "blue")]
-        await desk.clock.advance(LONGEST)
+        await desk.clock.advance(MAX_BATCH_SECONDS)
         assert aside.started == 2
         await desk.clock.advance(1)
     assert all(task.done() for task in tasks)

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 from msgspec.structs import replace
 
-from binder.controllers.wakeups import LONGEST_BACKOFF, Wakeups
+from binder.controllers.wakeups import MAX_BACKOFF_SECONDS, Wakeups
 from kube.objects.constraints import Constraints, HostPort
 from kube.objects.model import Pod
 from kube.store.store import Store
@@ -49,7 +49,7 @@ def test_a_node_does_not_wake_a_pod_within_its_backoff(waiting: Waiting) -> None
 
 def test_a_backoff_that_has_grown_longer_keeps_nodes_waiting_only_so_long(waiting: Waiting) -> None:
     waiting.wakeups.refused(POD, ["fast"], 60.0)
-    waiting.clock.jump(LONGEST_BACKOFF)
+    waiting.clock.jump(MAX_BACKOFF_SECONDS)
     waiting.store.nodes.upsert(node())
     assert waiting.looks == 1
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from binder.health.published_sweeps import (
-    MOST_EXCEPTIONS,
+    MAX_EXCEPTIONS,
     PublishedSweep,
     published_sweeps,
     sweeps_annotation,
@@ -140,11 +140,11 @@ def test_what_is_written_is_read(exceptions: dict[str, HealthState], volumes: in
 
 
 def test_the_bound_on_what_is_named() -> None:
-    states = {f"handle-pv-{number}": HealthState.INACCESSIBLE for number in range(MOST_EXCEPTIONS + 1)}
+    states = {f"handle-pv-{number}": HealthState.INACCESSIBLE for number in range(MAX_EXCEPTIONS + 1)}
     sweep = CompleteSweep(DRIVER, EPOCH, EPOCH, 500, states)
     assert unpublished_exceptions(sweep, (), OURS) is None
-    named = [volume(f"pv-{number}", annotations=LOST) for number in range(MOST_EXCEPTIONS)]
-    assert unpublished_exceptions(sweep, named, OURS) == frozenset({f"handle-pv-{MOST_EXCEPTIONS}"})
+    named = [volume(f"pv-{number}", annotations=LOST) for number in range(MAX_EXCEPTIONS)]
+    assert unpublished_exceptions(sweep, named, OURS) == frozenset({f"handle-pv-{MAX_EXCEPTIONS}"})
     others = [volume(exception.name, annotations=LOST, driver="other") for exception in named]
     assert unpublished_exceptions(sweep, others, OURS) is None
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from binder.matching.rejection import Reason
 from binder.model.decision import Refuse
-from binder.planning.explain import MOST_LOOKS
+from binder.planning.explain import MAX_EVALUATIONS
 from binder.planning.plan import plan
 from binder.reporting.announce import refusal_note
 from kube.objects.model import ClaimReference, Record
@@ -31,7 +31,7 @@ def refusals(*records: Record) -> list[Refuse]:
 
 
 def test_many_equal_pods_are_explained_by_one_evaluation_and_each_with_its_own_names() -> None:
-    assert 200 * VOLUMES > MOST_LOOKS
+    assert 200 * VOLUMES > MAX_EVALUATIONS
     refused = refusals(*crowded(200, alike=True, bound=False))
     assert {refusal.reason for refusal in refused} == {Reason.NO_VOLUME_FITS}
     assert [refusal.rejections[0].subject for refusal in refused] == [f"default/c{number}" for number in range(200)]
@@ -42,7 +42,7 @@ def test_many_equal_pods_are_explained_by_one_evaluation_and_each_with_its_own_n
 
 
 def test_volumes_bound_to_others_are_counted_once_for_claims_of_all_shapes() -> None:
-    assert 200 * VOLUMES > MOST_LOOKS
+    assert 200 * VOLUMES > MAX_EVALUATIONS
     refused = refusals(*crowded(200, alike=False, bound=True))
     assert {refusal.reason for refusal in refused} == {Reason.NO_VOLUME_FITS}
     counted = f"{VOLUMES} volumes of the class: {VOLUMES} ClaimedByOther"
@@ -69,7 +69,7 @@ def test_a_cluster_without_nodes_lacks_no_volume() -> None:
 
 
 def test_pods_beyond_the_explained_ones_get_an_event_and_are_explained_later() -> None:
-    many = 2 * MOST_LOOKS // VOLUMES
+    many = 2 * MAX_EVALUATIONS // VOLUMES
     seen = view(*crowded(many, alike=False, bound=False))
     first = plan(seen, seen.snapshot.pods.values(), NOW)
     assert all(isinstance(decision, Refuse) for decision in first)

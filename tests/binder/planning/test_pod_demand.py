@@ -7,7 +7,7 @@ from msgspec import structs
 
 from binder.matching.rejection import Reason
 from binder.model.decision import Finish, Mode, Refuse, Wait
-from binder.model.demand import MOST_CLAIMS, Demand
+from binder.model.demand import MAX_CLAIMS, Demand
 from binder.model.view import PlanSettings
 from binder.planning.claim_standing import unknown_mode
 from binder.planning.pod_demand import demand_of
@@ -190,21 +190,21 @@ def test_a_pod_put_on_a_node_by_hand_is_planned_there_only() -> None:
 
 @pytest.mark.parametrize("over", [False, True])
 def test_so_many_claims_of_a_pod_are_planned_and_no_more(over: bool) -> None:
-    names = [f"c{number}" for number in range(MOST_CLAIMS + over)]
+    names = [f"c{number}" for number in range(MAX_CLAIMS + over)]
     many = pod("web", claims=(*names, "bound"))
     bound = claim("bound", volume_name="v", annotations={BIND_COMPLETED: "yes"}, phase="Bound")
     result = outcome(volume("v"), bound, *(claim(name) for name in names), of=many)
     if over:
         assert isinstance(result, Refuse)
         assert result.reason is Reason.TOO_MANY_CLAIMS
-        assert str(MOST_CLAIMS) in result.rejections[0].wanted
+        assert str(MAX_CLAIMS) in result.rejections[0].wanted
     else:
         assert isinstance(result, Demand)
-        assert len(result.required) == MOST_CLAIMS
+        assert len(result.required) == MAX_CLAIMS
 
 
 def test_bound_claims_are_not_counted() -> None:
-    names = [f"c{number}" for number in range(2 * MOST_CLAIMS)]
+    names = [f"c{number}" for number in range(2 * MAX_CLAIMS)]
     bound = [claim(name, volume_name="v", annotations={BIND_COMPLETED: "yes"}, phase="Bound") for name in names]
     result = outcome(volume("v"), *bound, of=pod("web", claims=names))
     assert isinstance(result, Wait)

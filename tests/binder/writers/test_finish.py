@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from binder.controllers.head_start import LEFT, PATIENCE
+from binder.controllers.head_start import MAX_PODS_LEFT_TO_PV_CONTROLLER, PATIENCE
 from binder.matching.rejection import Reason
 from binder.model.decision import Mode
 from csi.health.verdict import HealthState
@@ -202,7 +202,7 @@ async def test_what_the_pv_controller_finishes_in_its_head_start_costs_no_write_
 
 async def test_the_binds_behind_those_left_to_the_pv_controller_are_finished_at_once() -> None:
     world = World(Mode.COMPLETE)
-    names = [f"data-{number}" for number in range(LEFT + 3)]
+    names = [f"data-{number}" for number in range(MAX_PODS_LEFT_TO_PV_CONTROLLER + 3)]
     for number, name in enumerate(names):
         reference = {"namespace": "default", "name": name, "uid": name}
         volume = volume_object(f"pv-{number}", claim=reference)

@@ -4,7 +4,7 @@ from itertools import count
 import pytest
 
 from csi.client.channel import CallFailed
-from csi.client.pages import BROKEN_LIST, MOST_ENTRIES, MOST_PAGES, Page, whole_list
+from csi.client.pages import BROKEN_LIST, MAX_ENTRIES, MAX_PAGES, Page, whole_list
 
 Fetch = Callable[[str], Awaitable[Page[str]]]
 
@@ -51,7 +51,7 @@ async def test_a_loop_ends_with_an_error(pages: dict[str, Page[str]]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "most"), [(0, MOST_PAGES), (1, MOST_PAGES), (MOST_ENTRIES // 2, 3)], ids=["empty", "small", "huge"]
+    ("size", "most"), [(0, MAX_PAGES), (1, MAX_PAGES), (MAX_ENTRIES // 2, 3)], ids=["empty", "small", "huge"]
 )
 async def test_pages_without_end_end_with_an_error(size: int, most: int) -> None:
     numbers = count(1)

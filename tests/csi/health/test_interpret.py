@@ -9,7 +9,7 @@ from csi.client.channel import canonical_name
 from csi.health import interpret
 from csi.health.capabilities import Negotiation, negotiate
 from csi.health.verdict import HealthState, Segment, Verdict
-from csi.health.witness import LONGEST_MESSAGE, Witness
+from csi.health.witness import MAX_MESSAGE_CHARACTERS, Witness
 from csi.proto import csi_v1_pb2 as csi
 from tests.csi.scripted_driver import volume_answer
 
@@ -104,8 +104,8 @@ def test_an_empty_topology_differs_from_a_missing_one() -> None:
     ("message", "shown"),
     [
         ("  two\n lines\t", "two lines"),
-        ("x" * LONGEST_MESSAGE, "x" * LONGEST_MESSAGE),
-        ("x" * 10_000_000, "x" * (LONGEST_MESSAGE - 1) + "…"),
+        ("x" * MAX_MESSAGE_CHARACTERS, "x" * MAX_MESSAGE_CHARACTERS),
+        ("x" * 10_000_000, "x" * (MAX_MESSAGE_CHARACTERS - 1) + "…"),
         ("\x1b[31mred\x00", "\N{REPLACEMENT CHARACTER}[31mred\N{REPLACEMENT CHARACTER}"),
     ],
     ids=["one line", "longest", "10 MB", "control characters"],

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from csi.health.probe_order import LEAST_SHARE, next_in_use, spare_probes
+from csi.health.probe_order import MIN_SHARE, next_in_use, spare_probes
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -37,7 +37,7 @@ def test_all_volumes_are_still_probed_in_the_interval_where_the_rate_permits(
     seconds = share * interval
     count = min(spare_probes(volumes, rate, interval, seconds), volumes)
     needed = count * interval / seconds + (volumes - count)
-    least = max(1.0, LEAST_SHARE * rate * seconds) * interval / seconds
+    least = max(1.0, MIN_SHARE * rate * seconds) * interval / seconds
     assert needed <= max(rate * interval, volumes + least) * (1 + 1e-9)
 
 

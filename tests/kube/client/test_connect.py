@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from devcluster.credentials.certificates import Authority
 from kube.client.api import KubeApi
-from kube.client.connect import LONGEST_LINE, REQUESTS_AT_ONCE, LineTooLong, connect, split_lines
+from kube.client.connect import MAX_LINE_BYTES, REQUESTS_AT_ONCE, LineTooLong, connect, split_lines
 from kube.client.credentials import REJECTED_SECONDS
 from kube.client.transport import Request
 from kube.errors import Expired, KubeError, Unavailable
@@ -374,4 +374,4 @@ def test_chunks_do_not_matter(chunks: list[bytes]) -> None:
 
 async def test_a_line_without_end_is_given_up() -> None:
     with pytest.raises(LineTooLong):
-        await split([b"x" * (LONGEST_LINE // 2), b"x" * (LONGEST_LINE // 2), b"x"])
+        await split([b"x" * (MAX_LINE_BYTES // 2), b"x" * (MAX_LINE_BYTES // 2), b"x"])

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from kube.decoding.decode import DECODERS, MalformedObject, decode_claim, decode_volume, decoders
-from kube.decoding.decode_parts import LONGEST_ANNOTATION, MOST_OWN_ANNOTATIONS
+from kube.decoding.decode_parts import MAX_ANNOTATION_CHARACTERS, MAX_OWN_ANNOTATION_CHARACTERS
 from kube.objects.model import BIND_COMPLETED, SELECTED_NODE, Volume, value_of
 
 NEED_A_SPEC = {"PersistentVolumeClaim", "PersistentVolume", "Pod", "VolumeAttachment"}
@@ -182,12 +182,12 @@ class TestAnnotations:
         assert self.kept(both, "storage.corp.example/") == {"storage.corp.example/mode": "prebind"}
 
     def test_too_long_is_absent_if_it_is_ours(self) -> None:
-        fits, too_long = "x" * LONGEST_ANNOTATION, "x" * (LONGEST_ANNOTATION + 1)
+        fits, too_long = "x" * MAX_ANNOTATION_CHARACTERS, "x" * (MAX_ANNOTATION_CHARACTERS + 1)
         ours = {"scheduler.cloud.example/reserved-zone": fits, "scheduler.cloud.example/reserved-volume": too_long}
         assert self.kept(ours) == {"scheduler.cloud.example/reserved-zone": fits}
 
     def test_of_kubernetes_own_the_beginning_is_kept(self) -> None:
-        fits, too_long = "x" * LONGEST_ANNOTATION, "x" * (LONGEST_ANNOTATION + 1)
+        fits, too_long = "x" * MAX_ANNOTATION_CHARACTERS, "x" * (MAX_ANNOTATION_CHARACTERS + 1)
         assert self.kept({SELECTED_NODE: fits, BIND_COMPLETED: too_long}) == dict.fromkeys(
             (SELECTED_NODE, BIND_COMPLETED), fits
         )
@@ -202,11 +202,11 @@ class TestAnnotations:
         assert self.kept({"pv.kubernetes.io/other": "x", "volume.kubernetes.io/other": "y"}) == {}
 
     def test_any_number_with_our_prefix_is_kept_only_as_far_as_there_is_room(self) -> None:
-        many = {f"scheduler.cloud.example/x{number}": "x" * LONGEST_ANNOTATION for number in range(60)}
+        many = {f"scheduler.cloud.example/x{number}": "x" * MAX_ANNOTATION_CHARACTERS for number in range(60)}
         real = {"scheduler.cloud.example/reserved-volume": "pv", BIND_COMPLETED: "yes"}
         kept = self.kept(many | real)
         assert real.items() <= kept.items()
-        assert sum(len(key) + len(value) for key, value in kept.items()) <= MOST_OWN_ANNOTATIONS + 100
+        assert sum(len(key) + len(value) for key, value in kept.items()) <= MAX_OWN_ANNOTATION_CHARACTERS + 100
 
 
 def test_equal_parts_of_objects_are_one_object() -> None:
@@ -227,7 +227,10 @@ def test_claims_keep_the_annotation_that_names_their_class() -> None:
 
 def test_a_beta_class_that_is_too_long_does_not_make_the_field_count() -> None:
     """Quota counts the claim for the class that Kubernetes sees: the field must not give it a volume of another one."""
-    metadata = {"name": "x", "annotations": {"volume.beta.kubernetes.io/storage-class": "x" * (LONGEST_ANNOTATION + 1)}}
+    metadata = {
+        "name": "x",
+        "annotations": {"volume.beta.kubernetes.io/storage-class": "x" * (MAX_ANNOTATION_CHARACTERS + 1)},
+    }
     for kind, decode in (("PersistentVolumeClaim", decode_claim), ("PersistentVolume", decode_volume)):
         record = decode(raw(minimal(kind, metadata=metadata, spec={"storageClassName": "gold"})))
         assert (record.storage_class or "").startswith("xxx")

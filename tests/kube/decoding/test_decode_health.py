@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from kube.decoding.decode import decode_claim, decode_csi_node
-from kube.decoding.decode_health import ADDONS_PREFIX, MOST_REPORTS
+from kube.decoding.decode_health import ADDONS_PREFIX, MAX_REPORTS
 from kube.objects.reports import ClaimHealth, HealthCondition, NodeReport, StorageCondition, StorageReports
 
 SINCE = "2026-06-24T10:00:00Z"
@@ -91,11 +91,11 @@ def test_both_at_once_and_a_bad_one_spoils_neither() -> None:
 
 
 def test_what_is_kept_is_bounded() -> None:
-    many = [{"status": "Degraded", "reason": "r" * 5000, "message": "m" * 5000}] * (MOST_REPORTS + 5)
+    many = [{"status": "Degraded", "reason": "r" * 5000, "message": "m" * 5000}] * (MAX_REPORTS + 5)
     health = claim_health({"healthConditions": many})
     assert health is not None
     assert health.conditions is not None
-    assert len(health.conditions) == MOST_REPORTS
+    assert len(health.conditions) == MAX_REPORTS
     assert max(len(condition.message) + len(condition.reason) for condition in health.conditions) == 2048
 
 

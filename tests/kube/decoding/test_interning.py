@@ -5,7 +5,7 @@ import tracemalloc
 from msgspec import UNSET, Raw
 
 from kube.decoding.decode import decode_claim
-from kube.decoding.interning import LARGEST_SHARED, DecodedParts, Pool
+from kube.decoding.interning import MAX_SHARED_BYTES, DecodedParts, Pool
 from kube.decoding.interning import text as name_of
 from kube.objects.memory import size_of
 
@@ -34,10 +34,10 @@ def test_values_seen_once_go_and_those_that_repeat_stay() -> None:
 
 def test_a_large_value_is_not_kept() -> None:
     pool = Pool()
-    for parts in (LARGEST_SHARED // 2_000, LARGEST_SHARED // 500):
+    for parts in (MAX_SHARED_BYTES // 2_000, MAX_SHARED_BYTES // 500):
         first, second = (tuple(text(number) for number in range(parts)) for _ in range(2))
         assert pool.share(first) is first
-        assert (pool.share(second) is first) == (size_of(first) <= LARGEST_SHARED)
+        assert (pool.share(second) is first) == (size_of(first) <= MAX_SHARED_BYTES)
 
 
 def test_equal_bytes_are_decoded_once() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kube.rules.quantity import LARGEST, NANO, QuantityError, format_quantity, parse_quantity
+from kube.rules.quantity import MAX_QUANTITY, NANO, QuantityError, format_quantity, parse_quantity
 
 GOLDEN: list[tuple[str, int | None]] = json.loads(Path(__file__).with_name("quantities.json").read_text())
 
@@ -35,10 +35,10 @@ def test_orders_exactly(smaller: str, larger: str) -> None:
 @pytest.mark.parametrize(
     ("text", "nano"),
     [
-        ("1e1000000000", LARGEST),
-        ("-1e1000000000", -LARGEST),
+        ("1e1000000000", MAX_QUANTITY),
+        ("-1e1000000000", -MAX_QUANTITY),
         ("1e-1000000000", 1),
-        ("9" * 100_000, LARGEST),
+        ("9" * 100_000, MAX_QUANTITY),
         ("1" + "0" * 100_000 + "Ei", (2**63 - 1) * NANO),
         ("0." + "0" * 100_000 + "1", 1),
         ("0e2147483647", 0),
@@ -51,7 +51,7 @@ def test_impossible_sizes_cost_nothing(text: str, nano: int) -> None:
 
 @pytest.mark.parametrize(
     ("number", "nano"),
-    [(5, 5 * NANO), (0, 0), (-1, -NANO), (1.5, 1_500_000_000), (1e22, 10**31), (0.1, 10**8), (10**2000, LARGEST)],
+    [(5, 5 * NANO), (0, 0), (-1, -NANO), (1.5, 1_500_000_000), (1e22, 10**31), (0.1, 10**8), (10**2000, MAX_QUANTITY)],
 )
 def test_reads_numbers_without_quotes(number: float, nano: int) -> None:
     assert parse_quantity(number) == nano
@@ -99,7 +99,7 @@ def test_shows_the_shortest_exact_text(text: str, binary: bool, shown: str) -> N
     assert format_quantity(parse_quantity(text), binary=binary) == shown
 
 
-@given(st.integers(-LARGEST, LARGEST), st.booleans())
+@given(st.integers(-MAX_QUANTITY, MAX_QUANTITY), st.booleans())
 def test_what_is_shown_reads_back_as_the_same(nano: int, binary: bool) -> None:
     assert parse_quantity(format_quantity(nano, binary=binary)) == nano
 
@@ -107,7 +107,7 @@ def test_what_is_shown_reads_back_as_the_same(nano: int, binary: bool) -> None:
 @given(st.text(max_size=12) | st.text("0123456789.eEinumkKMGTP+-", max_size=12))
 def test_any_text_is_read_or_refused(text: str) -> None:
     nano = read(text)
-    assert nano is None or -LARGEST <= nano <= LARGEST
+    assert nano is None or -MAX_QUANTITY <= nano <= MAX_QUANTITY
 
 
 @given(

@@ -5,7 +5,7 @@ from typing import Any
 import cbor2
 import pytest
 
-from prebinder.control.cbor_rpc import DEEPEST, MOST_CALLS, Code, Params, RpcError, answer
+from prebinder.control.cbor_rpc import MAX_CALLS, MAX_DEPTH, Code, Params, RpcError, answer
 
 
 class Methods:
@@ -56,7 +56,7 @@ async def test_a_call_is_answered_with_its_id() -> None:
         pytest.param(cbor2.dumps({}), Code.INVALID_REQUEST, None, id="nothing in it"),
         pytest.param(cbor2.dumps("add"), Code.INVALID_REQUEST, None, id="a text"),
         pytest.param(cbor2.dumps([]), Code.INVALID_REQUEST, None, id="an empty batch"),
-        pytest.param(cbor2.dumps([0] * (MOST_CALLS + 1)), Code.INVALID_REQUEST, None, id="a batch too large"),
+        pytest.param(cbor2.dumps([0] * (MAX_CALLS + 1)), Code.INVALID_REQUEST, None, id="a batch too large"),
         pytest.param(cbor2.dumps({1: 2, b"x": None}), Code.INVALID_REQUEST, None, id="keys that are no text"),
         pytest.param(cbor2.dumps(cbor2.undefined), Code.INVALID_REQUEST, None, id="undefined"),
         pytest.param(cbor2.dumps(request("crash")), Code.INTERNAL_ERROR, 7, id="a bug"),
@@ -66,7 +66,7 @@ async def test_a_call_is_answered_with_its_id() -> None:
         pytest.param(b"\x81" * 60_000, Code.PARSE_ERROR, None, id="deep lists"),
         pytest.param(b"\xa1" * 60_000, Code.PARSE_ERROR, None, id="deep keys"),
         pytest.param(b"\x9f" * 60_000, Code.PARSE_ERROR, None, id="deep lists without an end"),
-        pytest.param(b"\x81" * (DEEPEST + 1) + b"\0", Code.PARSE_ERROR, None, id="one level too deep"),
+        pytest.param(b"\x81" * (MAX_DEPTH + 1) + b"\0", Code.PARSE_ERROR, None, id="one level too deep"),
         pytest.param(b"\x9f\x01\xff", Code.PARSE_ERROR, None, id="list of indefinite length"),
         pytest.param(b"\xbf\x61a\x01\xff", Code.PARSE_ERROR, None, id="map of indefinite length"),
         pytest.param(b"\x7f\x61a\xff", Code.PARSE_ERROR, None, id="text of indefinite length"),

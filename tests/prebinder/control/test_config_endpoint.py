@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from prebinder.control.config_endpoint import LARGEST_CONFIGURATION
+from prebinder.control.config_endpoint import MAX_CONFIGURATION_BYTES
 from scheduler.standalone.config_watch import ConfigurationInForce
 from tests.prebinder.control_port import CONFIGURATION, Control, configured, controlled
 
@@ -80,8 +80,8 @@ async def test_what_is_in_force_can_be_put_back(tmp_path: Path) -> None:
         pytest.param(CONFIGURATION.encode(), {"Content-Type": "text/yaml"}, 200, id="an older type"),
         pytest.param(CONFIGURATION.encode(), {"Content-Type": "application/json"}, 415, id="another type"),
         pytest.param(CONFIGURATION.encode(), {}, 415, id="no type"),
-        pytest.param(b"#" * LARGEST_CONFIGURATION, YAML, 422, id="as large as allowed"),
-        pytest.param(b"#" * (LARGEST_CONFIGURATION + 1), YAML, 413, id="a byte too large"),
+        pytest.param(b"#" * MAX_CONFIGURATION_BYTES, YAML, 422, id="as large as allowed"),
+        pytest.param(b"#" * (MAX_CONFIGURATION_BYTES + 1), YAML, 413, id="a byte too large"),
     ],
 )
 async def test_status_codes(body: bytes, headers: dict[str, str], status: int, tmp_path: Path) -> None:

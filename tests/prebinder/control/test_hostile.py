@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import cbor2
 
-from prebinder.control.server import LARGEST_CALL
+from prebinder.control.server import MAX_CALL_BYTES
 from scheduler.binding.pod_binding import Bound
 from tests.prebinder.control_port import Scripted, controlled
 
@@ -66,7 +66,7 @@ def tagged(random: Random) -> Body:
 
 def nested(random: Random) -> Body:
     opening = random.choice([b"\x81", b"\xa1\x61a", b"\xa1", b"\x9f", b"\xbf\x61a", b"\xc1"])
-    return opening * random.randint(20, LARGEST_CALL // 4), frozenset({PARSE})
+    return opening * random.randint(20, MAX_CALL_BYTES // 4), frozenset({PARSE})
 
 
 def indefinite(random: Random) -> Body:
@@ -102,7 +102,7 @@ async def test_three_thousand_hostile_bodies(tmp_path: Path) -> None:
             codes[code] += 1
             assert code in right, (body[:300], answer)
         for extra in range(1, HUGE + 1):
-            assert (await control.post(b"\x00" * (LARGEST_CALL + extra)))[0] == 413
+            assert (await control.post(b"\x00" * (MAX_CALL_BYTES + extra)))[0] == 413
         assert (await control.call("bind.pod", {"namespace": "a", "name": "b"}))["result"]["node"] == "n1"
     assert codes.total() == 8 * EACH
     assert codes[PARSE] >= 6 * EACH

@@ -7,7 +7,7 @@ import pytest
 
 from binder.matching.rejection import Reason, Rejection
 from prebinder.control.cbor_rpc import RpcError
-from prebinder.control.pod_binding_rpc import CODES, MOST_REJECTIONS, TIMED_OUT, pod_binding_methods
+from prebinder.control.pod_binding_rpc import CODES, MAX_REJECTIONS, TIMED_OUT, pod_binding_methods
 from scheduler.binding.pod_binding import Bound, Refusal, Refused, Released
 from tests.prebinder.control_port import Scripted, controlled
 
@@ -52,8 +52,7 @@ def test_codes_are_servers_own_and_differ() -> None:
 
 async def test_rejections_are_returned_with_their_evidence_up_to_a_limit(tmp_path: Path) -> None:
     rejections = tuple(
-        Rejection(Reason.INSUFFICIENT_RESOURCES, f"n{number}", "2 cpu", "1 cpu")
-        for number in range(MOST_REJECTIONS + 7)
+        Rejection(Reason.INSUFFICIENT_RESOURCES, f"n{number}", "2 cpu", "1 cpu") for number in range(MAX_REJECTIONS + 7)
     )
     async with controlled(tmp_path, Scripted(Refused(Refusal.REJECTED, "no node fits", rejections))) as control:
         data = (await control.call("bind.pod", POD))["error"]["data"]
@@ -63,7 +62,7 @@ async def test_rejections_are_returned_with_their_evidence_up_to_a_limit(tmp_pat
         "wanted": "2 cpu",
         "offered": "1 cpu",
     }
-    assert (len(data["rejections"]), data["more"]) == (MOST_REJECTIONS, 7)
+    assert (len(data["rejections"]), data["more"]) == (MAX_REJECTIONS, 7)
 
 
 @pytest.mark.parametrize(

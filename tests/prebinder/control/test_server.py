@@ -9,7 +9,7 @@ import cbor2
 import pytest
 
 from prebinder.control.part import serving_control
-from prebinder.control.server import CBOR, LARGEST_CALL, ControlServer, Route
+from prebinder.control.server import CBOR, MAX_CALL_BYTES, ControlServer, Route
 from prebinder.control.token import LOOK_SECONDS
 from prebinder.errors import CommandError
 from scheduler.binding.pod_binding import Bound
@@ -40,8 +40,8 @@ def padded(size: int) -> bytes:
         pytest.param("POST", "/rpc", CALL, {"Content-Type": "application/json"}, 415, id="another type"),
         pytest.param("POST", "/rpc", CALL, {}, 415, id="no type"),
         pytest.param("POST", "/rpc", CALL, CBOR_TYPE | {"Content-Encoding": "gzip"}, 415, id="compressed"),
-        pytest.param("POST", "/rpc", padded(LARGEST_CALL), CBOR_TYPE, 200, id="as large as allowed"),
-        pytest.param("POST", "/rpc", padded(LARGEST_CALL + 1), CBOR_TYPE, 413, id="a byte too large"),
+        pytest.param("POST", "/rpc", padded(MAX_CALL_BYTES), CBOR_TYPE, 200, id="as large as allowed"),
+        pytest.param("POST", "/rpc", padded(MAX_CALL_BYTES + 1), CBOR_TYPE, 413, id="a byte too large"),
         pytest.param("GET", "/rpc", None, {}, 405, id="rpc is posted to"),
         pytest.param("POST", "/config", None, {}, 405, id="config is put"),
         pytest.param("HEAD", "/debug/profile", None, {}, 405, id="a profile is for reading"),
@@ -97,7 +97,7 @@ async def test_a_body_that_is_too_large_is_not_read_to_its_end(tmp_path: Path) -
 async def test_a_body_that_does_not_say_how_large_it_is_is_limited_too(tmp_path: Path) -> None:
     async def chunks() -> AsyncIterator[bytes]:
         for _ in range(5):
-            yield b"\x00" * (LARGEST_CALL // 4)
+            yield b"\x00" * (MAX_CALL_BYTES // 4)
 
     async with controlled(tmp_path) as control:
         headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": CBOR}

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from prebinder.control.token import LEAST_CHARACTERS, ControlToken, default_token_file, obtain_token, read_token
+from prebinder.control.token import MIN_CHARACTERS, ControlToken, default_token_file, obtain_token, read_token
 from prebinder.errors import CommandError
 
-TOKEN = "x" * LEAST_CHARACTERS
+TOKEN = "x" * MIN_CHARACTERS
 
 
 def test_a_token_is_made_once_for_us_only(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -16,7 +16,7 @@ def test_a_token_is_made_once_for_us_only(tmp_path: Path, caplog: pytest.LogCapt
     with caplog.at_level(logging.INFO):
         made = obtain_token(path)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert len(made) >= LEAST_CHARACTERS
+    assert len(made) >= MIN_CHARACTERS
     assert [record.__dict__["file"] for record in caplog.records] == [str(path)]
     assert made not in caplog.text
     assert obtain_token(path) == read_token(path) == made
@@ -57,7 +57,7 @@ def test_a_file_of_another_user_is_refused(tmp_path: Path) -> None:
     "content",
     [
         pytest.param(b"", id="empty"),
-        pytest.param(b"x" * (LEAST_CHARACTERS - 1), id="short"),
+        pytest.param(b"x" * (MIN_CHARACTERS - 1), id="short"),
         pytest.param(b"two words of sixteen", id="spaces"),
         pytest.param(b"x" * 16 + b"\n" + b"x" * 16, id="two lines"),
         pytest.param("ü".encode() * 16, id="not ASCII"),

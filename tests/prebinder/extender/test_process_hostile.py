@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any, Final
 
-from prebinder.extender.server import LARGEST_BODY
+from prebinder.extender.server import MAX_BODY_BYTES
 from tests.builders import claim
 from tests.prebinder.running_extender import RunningExtender, running_extender
 from tests.scheduler.extender_requests import extender, nodes, pod, unhealthy_volume
@@ -136,5 +136,5 @@ async def test_five_thousand_hostile_bodies() -> None:
         assert server.counts.inflight == 0
     assert statuses.total() == 7 * EACH + HUGE == 5_000
     assert statuses[413] == HUGE
-    assert LARGEST_BODY < 10_000_000
+    assert MAX_BODY_BYTES < 10_000_000
     assert min(statuses[200], statuses[400]) > 1_400, statuses

@@ -7,7 +7,7 @@ from datetime import datetime
 
 import pytest
 
-from prebinder.extender.server import LARGEST_BODY, REPORT_SECONDS, SECOND_LOOK_SECONDS, SECOND_LOOKS_SECONDS
+from prebinder.extender.server import MAX_BODY_BYTES, REPORT_SECONDS, SECOND_LOOK_SECONDS, SECOND_LOOKS_SECONDS
 from scheduler.extender.extender import Answer, Extender
 from tests.builders import claim
 from tests.prebinder.running_extender import LOOPBACK, running_extender
@@ -54,8 +54,10 @@ async def test_all_verbs_answer_and_are_counted() -> None:
         pytest.param("preempt", b"{}", {}, 400, id="no victims"),
         pytest.param("bind", BODY, {}, 404, id="a verb we do not have"),
         pytest.param("", BODY, {}, 404, id="no verb"),
-        pytest.param("filter", BODY[:-1] + b" " * (LARGEST_BODY - len(BODY)) + b"}", {}, 200, id="as large as allowed"),
-        pytest.param("filter", b" " * (LARGEST_BODY + 1), {}, 413, id="too large"),
+        pytest.param(
+            "filter", BODY[:-1] + b" " * (MAX_BODY_BYTES - len(BODY)) + b"}", {}, 200, id="as large as allowed"
+        ),
+        pytest.param("filter", b" " * (MAX_BODY_BYTES + 1), {}, 413, id="too large"),
         pytest.param("filter", BODY, {"Content-Type": "text/plain"}, 200, id="another content type"),
         pytest.param("filter", gzip.compress(BODY), {"Content-Encoding": "gzip"}, 400, id="compressed"),
     ],

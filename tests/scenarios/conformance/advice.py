@@ -20,7 +20,7 @@ from why.reading.gathering import Gathering
 from why.report.report import Item
 
 LOOKED_AT: Final = datetime(2026, 11, 22, 12, tzinfo=UTC)
-MOST_STEPS: Final = 40
+MAX_STEPS: Final = 40
 CLAIM, VOLUME, CLASS = "PersistentVolumeClaim", "PersistentVolume", "StorageClass"
 
 UNSEEN_BY_THE_SCHEDULER: Final = frozenset(
@@ -60,7 +60,7 @@ def choosy(puzzle: Puzzle, random: Random) -> Puzzle:
 def steps(puzzle: Puzzle, namespace: str) -> list[Step]:
     """Return the way from the puzzle to one in which `why` finds nothing wrong, by doing what it says."""
     made: list[Step] = []
-    while len(made) < MOST_STEPS:
+    while len(made) < MAX_STEPS:
         step = Step(puzzle, explained(puzzle, namespace))
         made.append(step)
         if step.is_over:

@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 SECONDS = 60.0
-_BETWEEN_LOOKS, _MOST_BETWEEN = 0.05, 0.15
+_BETWEEN_LOOKS, _MAX_BETWEEN = 0.05, 0.15
 _LATE = 0.1
 """How much later something may be seen, by the time that was waited for it: looks cost as much as work."""
-_LOOKING, _LONGEST = 0.25, 1.0
+_LOOKING, _MAX_SECONDS = 0.25, 1.0
 """Of the time, at most, that goes into looking, since hundreds of objects take long to list; and the longest pause."""
 _SHOWN = 4000
 
@@ -30,8 +30,8 @@ async def eventually(
         now = loop.time()
         if now > started + seconds:
             raise AssertionError(f"not within {seconds:.0f} s: {what}; seen last:\n{described(seen)}")
-        pause = min(max(_BETWEEN_LOOKS, (now - started) * _LATE), _MOST_BETWEEN)
-        await asyncio.sleep(max(pause, min((now - began) * (1 / _LOOKING - 1), _LONGEST)))
+        pause = min(max(_BETWEEN_LOOKS, (now - started) * _LATE), _MAX_BETWEEN)
+        await asyncio.sleep(max(pause, min((now - began) * (1 / _LOOKING - 1), _MAX_SECONDS)))
 
 
 async def never(look: Callable[[], Awaitable[T]], holds: Callable[[T], object], what: str, looks: int = 20) -> None:

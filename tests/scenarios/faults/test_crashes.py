@@ -18,7 +18,7 @@ from tests.scenarios.processes.controller import Controller, account, release_le
 from tests.scenarios.processes.proxy import Proxy, Write
 
 MODES = ("annotate", "prebind", "complete")
-MOST = 15
+MAX_ROUNDS = 15
 """No story has so many writes, lost races included."""
 SURE: Final = MappingProxyType({"annotate": 3, "prebind": 3, "complete": 2})
 """Writes that are ours in any case; of those of a bind the PV controller may be the first with all but the volumes'."""
@@ -112,7 +112,7 @@ async def crash_everywhere(world: World, mode: str) -> list[int]:
     async with lived_in(world), Proxy(world.cluster) as proxy:
         controller = await start_controller(world, kubeconfig=proxy.kubeconfig_for(await account(world.cluster)))
         mortal, reached = Mortal(world, proxy, controller, mode), []
-        for nth in range(1, MOST):
+        for nth in range(1, MAX_ROUNDS):
             if not await mortal.crash_after(nth, nothing):
                 break
             reached.append(nth)
@@ -133,7 +133,7 @@ async def test_it_converges_after_a_crash_at_any_write(cluster: DevCluster, admi
     assert reached["annotate"] >= 8
     assert reached["prebind"] >= 8
     assert reached["complete"] >= SURE["complete"]
-    assert max(reached.values()) < MOST - 1, reached
+    assert max(reached.values()) < MAX_ROUNDS - 1, reached
 
 
 async def test_what_a_crash_left_half_done_is_freed_when_its_time_is_over(own_world: World) -> None:

@@ -25,7 +25,7 @@ _WRITING: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _HOP_BY_HOP: Final = frozenset(
     {"connection", "keep-alive", "transfer-encoding", "te", "upgrade", "host", "content-length", "accept-encoding"}
 )
-_LONGEST_LINE: Final = 4 * 2**20
+_MAX_LINE_BYTES: Final = 4 * 2**20
 _numbers: Final = count(1)
 
 
@@ -118,7 +118,7 @@ class Proxy:
             connector=aiohttp.TCPConnector(ssl=trust, limit=0),
             auto_decompress=False,
             timeout=aiohttp.ClientTimeout(),
-            read_bufsize=_LONGEST_LINE,
+            read_bufsize=_MAX_LINE_BYTES,
         )
         application = web.Application(client_max_size=0)
         application.router.add_route("*", "/{anything:.*}", self._handle)

@@ -21,14 +21,14 @@ from tests.scenarios.environment.waiting import eventually
 from tests.scenarios.environment.world import World, lived_in
 from tests.scenarios.processes.scheduler_in_process import InProcessScheduler, running_scheduler
 
-ROUNDS, MOST_ROUNDS = 40, 200
+ROUNDS, MAX_ROUNDS = 40, 200
 AT_ONCE = 20
 SECONDS = 120
 
 
 @pytest_asyncio.fixture
 async def arena() -> AsyncIterator[World]:
-    nodes = [NodeSpec(f"node-{zone}", zone, pods=5 * MOST_ROUNDS) for zone in ZONES]
+    nodes = [NodeSpec(f"node-{zone}", zone, pods=5 * MAX_ROUNDS) for zone in ZONES]
     async with fast_cluster(nodes) as cluster, lived_in(cluster) as world:
         yield world
 
@@ -98,7 +98,7 @@ async def test_pods_with_claims_of_their_own(arena: World, scheduler: InProcessS
     """
     world, wanted = arena, []
     async with witness(world) as stolen:
-        for first in range(0, MOST_ROUNDS, AT_ONCE):
+        for first in range(0, MAX_ROUNDS, AT_ONCE):
             rounds = range(first, first + AT_ONCE)
             names = await classes_with(world, rounds, ZONES[:2], 6)
             batch = []

@@ -4,7 +4,7 @@ import pytest
 
 from kube.objects.constraints import Constraints, PodTerm
 from kube.objects.model import LabelSelector, NodeSelector, NodeSelectorTerm, Pod, Requirement, Toleration
-from scheduler.cycle.decision_cost import MOST_CONSTRAINING, is_short
+from scheduler.cycle.decision_cost import MAX_CONSTRAINING_GROUPS, is_short
 from tests import builders
 from tests.scheduler.plugin_results import view
 
@@ -52,7 +52,7 @@ def test_what_running_pods_demand_of_newcomers_counts() -> None:
             node="n1",
             constraints=Constraints(anti_affinity=(PodTerm(HOST, LabelSelector((("app", f"{number}"),))),)),
         )
-        for number in range(MOST_CONSTRAINING + 1)
+        for number in range(MAX_CONSTRAINING_GROUPS + 1)
     ]
     assert is_short(builders.pod("web"), view(*NODES, *keeping[1:]))
     assert not is_short(builders.pod("web"), view(*NODES, *keeping))

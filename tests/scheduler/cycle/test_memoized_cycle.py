@@ -12,7 +12,7 @@ from binder.matching.rejection import Reason, Rejection
 from kube.objects import model
 from kube.objects.constraints import SCHEDULE_ANYWAY, Constraints, HostPort, SpreadConstraint
 from scheduler.cycle.cycle import Unschedulable, decide
-from scheduler.cycle.memoized_cycle import MOST_RENEWED, MOST_TEMPLATES, Decider
+from scheduler.cycle.memoized_cycle import MAX_RENEWED_NODES, MAX_TEMPLATES, Decider
 from scheduler.framework.plugin import Filter, NodeRule, ScheduleResult
 from scheduler.framework.profile import Profile
 from scheduler.framework.registry import build
@@ -116,7 +116,7 @@ def test_other_searches_go_round() -> None:
 
 def test_more_templates_than_are_remembered() -> None:
     cluster, decider = many_nodes(3), Decider()
-    for number in range(MOST_TEMPLATES + 2):
+    for number in range(MAX_TEMPLATES + 2):
         pod = builders.pod(requests={"cpu": f"{number}m"})
         # A template of one pod: it goes on where the one before it ended.
         assert node_of(decider.decide(pod, cluster, PROFILE)) == f"n00{number % 3}"
@@ -166,7 +166,7 @@ def test_pods_of_many_templates_in_turn_evaluate_few_nodes(templates: int, nodes
         cluster = cluster.with_pod(pod, decision.node)
         counts.append(counting.judged)
         counting.judged = 0
-    assert max(counts) <= MOST_RENEWED
+    assert max(counts) <= MAX_RENEWED_NODES
 
 
 def test_as_many_nodes_are_evaluated_as_the_percentage_says() -> None:

@@ -5,7 +5,7 @@ import pytest
 
 from kube.objects.model import Node, Pod
 from scheduler.cycle.cycle import decide, judge, passing, totals
-from scheduler.cycle.memoized_cycle import MOST_RENEWED, Decider
+from scheduler.cycle.memoized_cycle import MAX_RENEWED_NODES, Decider
 from scheduler.cycle.promising_nodes import PromisingNodes
 from scheduler.framework.plugin import ScheduleResult
 from scheduler.plugins.registry import default_profile
@@ -120,7 +120,7 @@ def scores_of(pod: Pod, cluster: ClusterView) -> dict[str, int]:
 
 def test_nodes_that_the_pod_is_not_allowed_on_are_passed_over() -> None:
     """So few others are left here that all of them are evaluated."""
-    count = 4 * MOST_RENEWED
+    count = 4 * MAX_RENEWED_NODES
     cluster = view(*(builders.node(f"n{number:03}", zone="abcd"[number % 4]) for number in range(count)))
     decider = Decider()
     for number in range(30):

@@ -8,7 +8,7 @@ import pytest
 from binder.reservation.contract import Annotations
 from kube.objects.model import Record, Volume
 from kube.store.store import Store
-from scheduler.extender.extender import MOST_LOOKS, MOST_LOOKS_IN_ALL, Extender
+from scheduler.extender.extender import MAX_LOOKUPS, MAX_LOOKUPS_IN_ALL, Extender
 from tests.builders import HOSTNAME, ZONE, claim, node, node_selector, storage_class, volume
 from tests.scheduler.extender_requests import PREFIX, extender, put, put_or_delete, scores, unhealthy_volume
 
@@ -51,17 +51,17 @@ def test_memory_agrees_with_a_fresh_look(seed: int) -> None:
 
 def test_in_a_large_cluster_of_local_volumes_all_are_known_after_some_requests() -> None:
     """One request does not look at them all: it would take too long."""
-    names = [f"n{number}" for number in range(MOST_LOOKS + 10)]
+    names = [f"n{number}" for number in range(MAX_LOOKUPS + 10)]
     records = [record for name in names for record in (node(name), volume(f"pv-{name}", node=name))]
     answers = extender([claim(), *records])
-    assert sum(scores(answers, names).values()) == MOST_LOOKS * 10
+    assert sum(scores(answers, names).values()) == MAX_LOOKUPS * 10
     assert set(scores(answers, names).values()) == {10}
 
 
 def test_a_pod_with_dozens_of_claims_looks_no_longer_than_others_can_wait() -> None:
     """Claims that differ are looked at for each node; the rest is known a request later."""
     sizes = range(1, 31)
-    names = [f"n{number}" for number in range(MOST_LOOKS_IN_ALL // 30 + 10)]
+    names = [f"n{number}" for number in range(MAX_LOOKUPS_IN_ALL // 30 + 10)]
     claims = [claim(f"c{size}", size=f"{size}Gi") for size in sizes]
     records = [record for name in names for record in (node(name), volume(f"pv-{name}", size="30Gi", node=name))]
     answers, keys = extender([*claims, *records]), [each.name for each in claims]

@@ -3,7 +3,7 @@ import msgspec
 from kube.objects.model import Pod, Taint, Toleration
 from scheduler.framework.cluster_event import ClusterEvent, Wanted
 from scheduler.plugins.queue_sort import PrioritySort
-from scheduler.queue.scheduling_queue import LONGEST_WAIT, Attempt, SchedulingQueue, backoff
+from scheduler.queue.scheduling_queue import MAX_UNSCHEDULABLE_SECONDS, Attempt, SchedulingQueue, backoff
 from tests import builders
 from tests.scheduler.wakeups import hints_of
 
@@ -62,7 +62,7 @@ def test_a_refused_pod_waits_for_what_may_help() -> None:
 def test_a_rejected_pod_is_retried_after_five_minutes() -> None:
     waiting = queue(builders.pod("web"))
     waiting.failed(popped(waiting), RESOURCES, 10.0)
-    assert waiting.due_in(100.0) == 10.0 + LONGEST_WAIT - 100.0
+    assert waiting.due_in(100.0) == 10.0 + MAX_UNSCHEDULABLE_SECONDS - 100.0
     assert waiting.pop(309.0, 1) == []
     assert names(waiting.pop(310.0, 1)) == ["web"]
 

@@ -17,7 +17,7 @@ from kube.objects.model import Namespace, Pod
 from kube.objects.reports import StorageCondition
 from kube.store.store import Store
 from scheduler.framework.plugin import ScheduleResult
-from scheduler.standalone.cache import MOST_CHANGES, PATIENCE, SchedulerCache
+from scheduler.standalone.cache import MAX_CHANGES, PATIENCE, SchedulerCache
 from scheduler.state.cluster import ClusterView, view_of
 from scheduler.volumes.storage_cache import StepSizes
 from scheduler.volumes.volume_binding import VolumeChoice
@@ -308,7 +308,7 @@ def test_a_replica_that_waits_does_not_note_changes_for_ever() -> None:
     assumed = builders.pod("assumed", requests={"cpu": "1"})
     assert cache.assume(ScheduleResult(assumed, "n1", VolumeChoice()), [PromiseOne()]) is None
     plain = builders.pod("web")
-    store.pods.replace((with_fields(plain, name=f"p{number}") for number in range(MOST_CHANGES + 1)), "2")
+    store.pods.replace((with_fields(plain, name=f"p{number}") for number in range(MAX_CHANGES + 1)), "2")
     store.pods.replace([builders.pod("late", node="n0", resource_version=3)], "3")
     cluster = cache.view(NOW)
     assert [[pod.name for pod in state.pods] for state in cluster.nodes] == [["late"], ["assumed"]]

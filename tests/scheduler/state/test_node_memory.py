@@ -1,5 +1,5 @@
 from scheduler.state.node_info import NodeInfo
-from scheduler.state.node_memory import FEW, MOST_QUESTIONS, NodeMemory
+from scheduler.state.node_memory import FEW, MAX_CACHE_KEYS, NodeMemory
 from tests import builders
 from tests.scheduler.plugin_results import view
 
@@ -24,14 +24,14 @@ def test_an_answer_holds_until_the_node_changes() -> None:
 def test_keys_are_distinguished_and_not_kept_for_ever() -> None:
     memory: NodeMemory[int] = NodeMemory()
     nodes = view(builders.node("n0")).nodes
-    for question in range(MOST_QUESTIONS + 2):
+    for question in range(MAX_CACHE_KEYS + 2):
         assert memory.answers(question, nodes, lambda _, answer=question: answer) == [question]  # type: ignore[misc]
 
 
 def test_an_answer_stays_cached_as_long_as_it_is_used() -> None:
     memory: NodeMemory[int] = NodeMemory()
     nodes = view(builders.node("n0")).nodes
-    for number in range(2 * MOST_QUESTIONS):
+    for number in range(2 * MAX_CACHE_KEYS):
         assert memory.answers("often", nodes, lambda _, number=number: number) == [0]  # type: ignore[misc]
         memory.answers(number, nodes, lambda _: 0)
 

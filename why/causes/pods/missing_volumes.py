@@ -28,7 +28,7 @@ from why.causes.pods.way_out import way_out
 from why.facts.facts import Facts
 from why.report.report import Evidence
 
-_MOST_SHOWN: Final = 4
+_MAX_SHOWN: Final = 4
 
 _TELLING: Final = (Reason.INSUFFICIENT_STORAGE, Reason.TOPOLOGY_NOT_ALLOWED)
 """Reasons against nodes that are more specific than the lack of a volume."""
@@ -60,7 +60,7 @@ def volumes_rule_out_nodes(facts: Facts, pod: Pod) -> Finding | None:
         Evidence("nodes", rejection.wanted.partition(" for ")[0], rejection.offered)
         for rejection in verdicts.against_usable
     )
-    evidence += list(dict.fromkeys(rejections))[:_MOST_SHOWN]
+    evidence += list(dict.fromkeys(rejections))[:_MAX_SHOWN]
     elsewhere = smallest_fitting(facts, blame.claim) if blame.code is Reason.TOPOLOGY_CONFLICT else None
     if elsewhere is not None:
         evidence.append(Evidence(place_object(elsewhere), "access from a usable node", place_of(elsewhere)))

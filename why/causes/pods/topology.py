@@ -23,7 +23,7 @@ from why.causes.pods.way_out import out_of_every_reach, out_of_reach_of_its_node
 from why.facts.facts import Facts, Source
 from why.report.report import Evidence, Link
 
-_MOST_NODES_SHOWN: Final = 4
+_MAX_NODES_SHOWN: Final = 4
 
 
 def volumes_in_different_zones(facts: Facts, pod: Pod) -> Finding | None:
@@ -134,7 +134,7 @@ def volume_limit_reached(facts: Facts, pod: Pod) -> Finding | None:
         (pod_link(pod), Link("Node", full[0].node.name, first.offered)),
         tuple(
             Evidence(f"csinode/{verdict.node.name}", rejection.wanted, rejection.offered)
-            for verdict in full[:_MOST_NODES_SHOWN]
+            for verdict in full[:_MAX_NODES_SHOWN]
             for rejection in verdict.by_volumes
         ),
         (

@@ -21,13 +21,13 @@ from why.report.report import WhyReport
 from why.view.feeds.cluster_feed import ClusterFeed, Scope, explain_live
 from why.view.feeds.publisher import Caller, Message
 
-MOST_PAGES: Final = 8
+MAX_PAGES: Final = 8
 """Open at once. Each may hold a whole cluster in memory."""
 
-MOST_ANSWERS: Final = 16
+MAX_ANSWERS: Final = 16
 """Of `why`, worked out at a time; others wait. Each reads the claims, volumes and nodes."""
 
-LONGEST_SECONDS: Final = 300.0
+MAX_PAGE_SECONDS: Final = 300.0
 """For which one page is followed by one judgement of its token."""
 
 _TOKEN: Final = re.compile(r"[A-Za-z0-9._~+/-]+=*")
@@ -55,7 +55,7 @@ class CallerFeed:
         scope: Scope,
         clock: Clock,
         observer: WatchObserver,
-        longest_seconds: float = LONGEST_SECONDS,
+        longest_seconds: float = MAX_PAGE_SECONDS,
     ) -> None:
         self._connect = connect
         self._scope = scope
@@ -63,14 +63,14 @@ class CallerFeed:
         self._observer = observer
         self._longest = longest_seconds
         self._pages = 0
-        self._answers = asyncio.Semaphore(MOST_ANSWERS)
+        self._answers = asyncio.Semaphore(MAX_ANSWERS)
 
     @asynccontextmanager
     async def following(self, caller: Caller) -> AsyncIterator[AsyncIterator[Message]]:
         """Follow the cluster with the caller's token. Raises Unauthorized when the API server does not accept it."""
         _check(caller.token)
-        if self._pages >= MOST_PAGES:
-            raise TooManyPagesError(f"{MOST_PAGES} pages are open, and no more are served; close another one")
+        if self._pages >= MAX_PAGES:
+            raise TooManyPagesError(f"{MAX_PAGES} pages are open, and no more are served; close another one")
         self._pages += 1
         try:
             async with self._connect(caller.token) as api:

@@ -12,7 +12,7 @@ from prebinder.metrics.unobserved import Unobserved
 from tests.prebinder.view.served_view import Browser, served
 from tests.why.view.clusters import small
 from tests.why.view.watched_cluster import WatchedCluster, everything
-from why.view.feeds.caller_feed import MOST_PAGES, CallerFeed
+from why.view.feeds.caller_feed import MAX_PAGES, CallerFeed
 from why.view.feeds.cluster_feed import Scope
 
 VIEW, WHY = "/api/v1alpha1/view", "/api/v1alpha1/why?kind=pvc&namespace={}&name={}"
@@ -92,12 +92,12 @@ async def test_each_request_is_made_with_the_callers_token(cluster: WatchedClust
 async def test_pages_have_a_limit_and_leave_nothing_open(cluster: WatchedCluster) -> None:
     async with page(cluster) as browser:
         async with AsyncExitStack() as pages:
-            for _ in range(MOST_PAGES):
+            for _ in range(MAX_PAGES):
                 events = await pages.enter_async_context(browser.stream(Authorization="Bearer admin"))
                 await anext(events)
             answer = await browser.get(VIEW, Authorization="Bearer admin")
             assert (answer.status, answer.headers["Retry-After"]) == (503, "30")
-            assert f"{MOST_PAGES} pages are open" in answer.text
+            assert f"{MAX_PAGES} pages are open" in answer.text
         # A page that is closed makes room as soon as the server has noticed.
         while (await browser.get(VIEW, Authorization="Bearer admin")).status == 503:
             pass

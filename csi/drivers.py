@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 from csi.client.endpoint import Endpoint
 from csi.health.health import Debounce, reliable_verdict
+from csi.health.report_source import BUSY, ReportSource
 from csi.health.verdict import USABLE, HealthState, Verdict
-from csi.health.witness import BUSY, Witness
 from csi.records import REMEMBERED, HealthRecords
 from kube.clock import Clock
 from kube.objects.model import Volume
@@ -77,8 +77,8 @@ class Drivers:
         """
         probe = self._probes.get(driver)
         if probe is None:
-            witness = Witness("pvc-prebinder", self._clock.now())
-            return witness.verdict(HealthState.UNSUPPORTED, "NoEndpoint", f"no CSI endpoint for driver {driver!r}")
+            source = ReportSource("pvc-prebinder", self._clock.now())
+            return source.verdict(HealthState.UNSUPPORTED, "NoEndpoint", f"no CSI endpoint for driver {driver!r}")
         key = (driver, handle)
         known = self.records.state(driver, handle)
         if known is not None and known.last.fresh(self._clock.now(), max_age) and probe.is_complete(known.last):

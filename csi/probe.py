@@ -18,8 +18,8 @@ from csi.client.session import DriverSession
 from csi.health import interpret
 from csi.health.capabilities import HEALTH_CALLS, HealthProtocol, Negotiation
 from csi.health.health import NOT_LISTED
+from csi.health.report_source import ReportSource
 from csi.health.verdict import HealthState, Verdict
-from csi.health.witness import Witness
 from csi.proto import csi_v1_pb2 as csi
 from kube.clock import Clock
 
@@ -64,9 +64,9 @@ class DriverProbe:
         left_out = verdict.state is HealthState.HEALTHY and verdict.topology is None
         return not (left_out and agreed is not None and agreed.needs_second_call)
 
-    def witness(self) -> Witness:
+    def source(self) -> ReportSource:
         """Return the source and time for a verdict given now."""
-        return Witness(f"CSI driver {self.driver}", self._clock.now())
+        return ReportSource(f"CSI driver {self.driver}", self._clock.now())
 
     async def close(self) -> None:
         """Cancel the calls in progress and close the connection."""
@@ -81,7 +81,7 @@ class DriverProbe:
         try:
             negotiation = await self.session.negotiated()
         except CallFailed as failed:
-            verdict = interpret.failed_call(self.witness(), failed.code, failed.details)
+            verdict = interpret.failed_call(self.source(), failed.code, failed.details)
         else:
             method = _method(negotiation)
             verdict = await self._by_protocol(handle, negotiation, place=place)
@@ -91,7 +91,7 @@ class DriverProbe:
     async def _by_protocol(self, handle: str, negotiation: Negotiation, *, place: bool) -> Verdict:
         match negotiation.protocol:
             case None:
-                return interpret.unsupported(self.witness())
+                return interpret.unsupported(self.source())
             case HealthProtocol.CONDITION_BY_LIST:
                 return await self._find_in_list(handle)
             case HealthProtocol.HEALTH_BY_LIST | HealthProtocol.HEALTH_BY_GET if (
@@ -108,24 +108,24 @@ class DriverProbe:
         try:
             answer = await self.session.call(CONTROLLER_GET_VOLUME, csi.ControllerGetVolumeRequest(volume_id=handle))
         except CallFailed as failed:
-            return interpret.failed_get(self.witness(), failed.code, failed.details)
-        return interpret.volume(self.witness(), negotiation, handle, answer)
+            return interpret.failed_get(self.source(), failed.code, failed.details)
+        return interpret.volume(self.source(), negotiation, handle, answer)
 
     async def _health(self, handle: str) -> Verdict:
         request = csi.ControllerGetVolumeHealthRequest(volume_id=handle)
         try:
             answer = await self.session.call(CONTROLLER_GET_VOLUME_HEALTH, request)
         except CallFailed as failed:
-            return interpret.failed_get(self.witness(), failed.code, failed.details)
-        return interpret.health(self.witness(), handle, answer.volume_health)
+            return interpret.failed_get(self.source(), failed.code, failed.details)
+        return interpret.health(self.source(), handle, answer.volume_health)
 
     async def _find_in_list(self, handle: str) -> Verdict:
         try:
             listed = await self.listed()
         except CallFailed as failed:
-            return interpret.failed_call(self.witness(), failed.code, failed.details)
+            return interpret.failed_call(self.source(), failed.code, failed.details)
         absent = "the driver's list omits the volume, and the driver offers no call to probe a single volume"
-        return listed.get(handle) or self.witness().verdict(HealthState.UNKNOWN, NOT_LISTED, absent)
+        return listed.get(handle) or self.source().verdict(HealthState.UNKNOWN, NOT_LISTED, absent)
 
     async def _walk(self) -> Listed:
         negotiation = await self.session.negotiated()
@@ -138,16 +138,16 @@ class DriverProbe:
     async def _page_of_health(self, token: str) -> Page[tuple[str, Verdict]]:
         request = csi.ControllerListVolumeHealthRequest(max_entries=PAGE_SIZE, starting_token=token)
         answer = await self.session.call(CONTROLLER_LIST_VOLUME_HEALTH, request)
-        witness = self.witness()
-        verdicts = [(entry.volume_id, interpret.health(witness, entry.volume_id, entry)) for entry in answer.entries]
+        source = self.source()
+        verdicts = [(entry.volume_id, interpret.health(source, entry.volume_id, entry)) for entry in answer.entries]
         return verdicts, answer.next_token
 
     async def _page_of_volumes(self, negotiation: Negotiation, token: str) -> Page[tuple[str, Verdict]]:
         request = csi.ListVolumesRequest(max_entries=PAGE_SIZE, starting_token=token)
         answer = await self.session.call(LIST_VOLUMES, request)
-        witness = self.witness()
+        source = self.source()
         verdicts = [
-            (entry.volume.volume_id, interpret.volume(witness, negotiation, entry.volume.volume_id, entry))
+            (entry.volume.volume_id, interpret.volume(source, negotiation, entry.volume.volume_id, entry))
             for entry in answer.entries
         ]
         return verdicts, answer.next_token

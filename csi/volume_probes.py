@@ -15,8 +15,8 @@ from csi.client.session import UNREACHED
 from csi.health import interpret
 from csi.health.capabilities import HealthProtocol, Negotiation
 from csi.health.health import Absence, HealthRecord, Observation
+from csi.health.report_source import BUSY, NOT_FOUND
 from csi.health.verdict import HealthState, Verdict
-from csi.health.witness import BUSY, NOT_FOUND
 from csi.probe import DriverProbe, Listed
 from csi.records import HealthRecords
 from kube.client.rate_limit import TokenBucket
@@ -152,11 +152,11 @@ class VolumeProbes:
 
     async def failed(self, handles: Sequence[str], failed: CallFailed, this: Round) -> None:
         """Record that a call about all of them failed."""
-        await self.all(handles, interpret.failed_call(self._probe.witness(), failed.code, failed.details), this)
+        await self.all(handles, interpret.failed_call(self._probe.source(), failed.code, failed.details), this)
 
     async def unsupported(self, handles: Sequence[str], this: Round) -> None:
         """Record that the driver cannot be probed for them."""
-        await self.all(handles, interpret.unsupported(self._probe.witness()), this)
+        await self.all(handles, interpret.unsupported(self._probe.source()), this)
 
     async def all(self, handles: Sequence[str], verdict: Verdict, this: Round) -> None:
         """Record the same verdict on all of them."""
@@ -169,9 +169,9 @@ class VolumeProbes:
         """Return the verdict on a volume that a list omits: healthy in a list of unhealthy ones, else gone."""
         if negotiation.listing is HealthProtocol.HEALTH_BY_LIST:
             well = "not in the driver's list of unhealthy volumes"
-            return self._probe.witness().verdict(HealthState.HEALTHY, "NotListed", well)
+            return self._probe.source().verdict(HealthState.HEALTHY, "NotListed", well)
         gone = "not in the driver's list of all volumes"
-        return self._probe.witness().verdict(HealthState.INACCESSIBLE, NOT_FOUND, gone)
+        return self._probe.source().verdict(HealthState.INACCESSIBLE, NOT_FOUND, gone)
 
     def _got(self, handle: str, verdict: Verdict, listed: Observation | None, *, believed: bool) -> None:
         """Record the result of a get. Nothing was learned from a call that was never sent."""

@@ -250,15 +250,15 @@ class Neighbourhood:
         pod, nodes = demand.pod, self._index.everything & ~kind.closed
         if not kind.own & self._moving:
             return nodes
-        question = (pod.namespace, kind.own, kind.meant_by, kind.closed, demand.needs_of_node)
-        known = self._open.get(question)
+        cache_key = (pod.namespace, kind.own, kind.meant_by, kind.closed, demand.needs_of_node)
+        known = self._open.get(cache_key)
         if known is not None and known[0] == len(self._booked):
             return known[1]
         for verdict in self._near(pod, kind):
             nodes &= verdict.allowed
         for spread in spread_verdicts(pod, self._all, self._sure):
             nodes &= spread.allowed
-        self._open[question] = (len(self._booked), nodes)
+        self._open[cache_key] = (len(self._booked), nodes)
         return nodes
 
     def _near(self, pod: Pod, kind: _Kind) -> Sequence[TermVerdict]:

@@ -5,7 +5,7 @@ from datetime import datetime
 from binder.health.reported_health import reported
 from binder.matching.rejection import Reason, Rejection
 from binder.model.view import UnknownHealth, View
-from csi.health.sources import Saying, combined, combined_finding
+from csi.health.sources import HealthReport, combined, combined_finding
 from csi.health.topology import contradiction
 from csi.health.verdict import HealthState
 from kube.objects.model import Claim, Volume, value_of
@@ -77,10 +77,10 @@ def _blocks_unknown(view: View, driver: str) -> bool:
     return policy is UnknownHealth.BLOCK
 
 
-def _unhealthy(volume: Volume, why: Saying) -> Rejection:
+def _unhealthy(volume: Volume, why: HealthReport) -> Rejection:
     return Rejection(Reason.UNHEALTHY, volume.name, "a healthy volume", _words(why))
 
 
-def _words(why: Saying) -> str:
+def _words(why: HealthReport) -> str:
     words = f"{why.state}: {why.reason}" if why.reason else str(why.state)
     return f"{words}, {why.message} ({why.source})" if why.message else f"{words} ({why.source})"

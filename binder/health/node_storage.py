@@ -14,7 +14,7 @@ from binder.matching.node_fit import reaches
 from binder.matching.rejection import Reason, Rejection
 from csi.health.health import Finding
 from csi.health.sources import STORAGE_STATES, STORAGE_UNREACHABLE, storage_finding
-from csi.health.verdict import badness
+from csi.health.verdict import severity
 from kube.objects.model import CSINode, Node, Volume
 from kube.objects.reports import StorageCondition
 from kube.persistent_map import Map
@@ -44,15 +44,15 @@ class NodeStorage:
 
         A report without a time is dated `now`.
         """
-        ailing = snapshot.csi_nodes_by_ailing_driver.get(volume.driver) if volume.driver else None
-        if not ailing:
+        unhealthy = snapshot.csi_nodes_by_unhealthy_driver.get(volume.driver) if volume.driver else None
+        if not unhealthy:
             return None
         latest = self._latest
         if latest.nodes is not snapshot.nodes or latest.csi_nodes is not snapshot.csi_nodes:
             latest = self._latest = _Reports(snapshot.nodes, snapshot.csi_nodes)
         kind = (volume.driver, volume.node_affinity, volume.labels, volume.volume_mode, volume.access_modes)
         if kind not in latest.best:
-            latest.best[kind] = _best(volume, snapshot, frozenset(ailing))
+            latest.best[kind] = _best(volume, snapshot, frozenset(unhealthy))
         report = latest.best[kind]
         return None if report is None else storage_finding(*report, now)
 
@@ -67,7 +67,7 @@ class _Reports:
 
 def refuse_storage(drivers: Iterable[str], snapshot: Snapshot, node: str) -> Rejection | None:
     """Return which of the drivers cannot reach its storage from the node, or None."""
-    if not snapshot.csi_nodes_by_ailing_driver:
+    if not snapshot.csi_nodes_by_unhealthy_driver:
         return None
     wanted = frozenset(drivers)
     for condition in _unreachable_from(snapshot.csi_nodes.get(node)):
@@ -84,7 +84,7 @@ def refuse_storage(drivers: Iterable[str], snapshot: Snapshot, node: str) -> Rej
 
 def cut_off(snapshot: Snapshot, node: str) -> frozenset[str]:
     """Return the drivers that `refuse_storage` refuses on the node."""
-    if not snapshot.csi_nodes_by_ailing_driver:
+    if not snapshot.csi_nodes_by_unhealthy_driver:
         return _NO_DRIVERS
     return frozenset(condition.driver for condition in _unreachable_from(snapshot.csi_nodes.get(node)))
 
@@ -101,9 +101,9 @@ def _unreachable_from(csi_node: CSINode | None) -> Iterator[StorageCondition]:
             yield condition
 
 
-def _best(volume: Volume, snapshot: Snapshot, ailing: frozenset[str]) -> _Report | None:
+def _best(volume: Volume, snapshot: Snapshot, unhealthy: frozenset[str]) -> _Report | None:
     reports: list[_Report] = []
-    for name in sorted(ailing):
+    for name in sorted(unhealthy):
         node = snapshot.nodes.get(name)
         if node is not None and reaches(volume, dict(node.labels)):
             worst = _worst_on(snapshot.csi_nodes[name], volume)
@@ -112,7 +112,7 @@ def _best(volume: Volume, snapshot: Snapshot, ailing: frozenset[str]) -> _Report
             reports.append((worst, name))
     if not reports:
         return None
-    others = (node for name, node in snapshot.nodes.items() if name not in ailing)
+    others = (node for name, node in snapshot.nodes.items() if name not in unhealthy)
     if any(reaches(volume, dict(node.labels)) for node in others):
         return None
     return min(reports, key=lambda report: _badness(report[0]))
@@ -132,4 +132,4 @@ def _worst_on(csi_node: CSINode, volume: Volume) -> StorageCondition | None:
 
 
 def _badness(condition: StorageCondition) -> int:
-    return badness(STORAGE_STATES[condition.status])
+    return severity(STORAGE_STATES[condition.status])

@@ -16,8 +16,8 @@ from binder.health.published_health import published_health
 from binder.reservation.contract import Annotations, format_time, parse_time
 from csi.health.complete_sweep import CompleteSweep, SweepReport
 from csi.health.health import UNCONFIRMED, Finding
+from csi.health.report_source import NO_CAPABILITY, NO_CAPABILITY_MESSAGE
 from csi.health.verdict import UNHEALTHY, HealthState
-from csi.health.witness import NO_CAPABILITY, NO_CAPABILITY_MESSAGE
 from kube.objects.model import Volume
 
 MAX_EXCEPTIONS: Final = 100

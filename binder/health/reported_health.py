@@ -35,7 +35,7 @@ def reported_by_others(
     volume: Volume, snapshot: Snapshot, node_storage: NodeStorage, now: datetime
 ) -> tuple[Finding, ...]:
     """Return what neither the driver's controller nor an agent of ours reported."""
-    if volume.claim is None and not snapshot.csi_nodes_by_ailing_driver:
+    if volume.claim is None and not snapshot.csi_nodes_by_unhealthy_driver:
         # True for nearly every Available volume, and a plan evaluates thousands of them.
         return ()
     claim = claim_of(volume, snapshot)

@@ -190,7 +190,7 @@ def _free(view: View, claim: Claim, storage_class: StorageClass, now: datetime) 
     no pin.
     """
     opened = _open(view, claim, storage_class, now)
-    hint = next((Anchor(held) for _, held in _holds(view, claim) if _keeps_word(view, claim, held, now)), None)
+    hint = next((Anchor(held) for _, held in _holds(view, claim) if _reservation_holds(view, claim, held, now)), None)
     hint = hint or _reserved(view, claim, now)
     if hint is None:
         return opened
@@ -212,13 +212,13 @@ def _reserved(view: View, claim: Claim, now: datetime) -> Anchor | None:
         reservation is None
         or volume is None
         or not reservation.in_force(now)
-        or not _keeps_word(view, claim, volume, now)
+        or not _reservation_holds(view, claim, volume, now)
     ):
         return None
     return Anchor(volume, until=reservation.expires_at)
 
 
-def _keeps_word(view: View, claim: Claim, volume: Volume, now: datetime) -> bool:
+def _reservation_holds(view: View, claim: Claim, volume: Volume, now: datetime) -> bool:
     kept = view.settings.annotations.reservation_of(volume)
     return (
         kept is not None
@@ -246,7 +246,7 @@ def _half_reserved(view: View, claim: Claim, now: datetime) -> str:
     """
     snapshot = view.snapshot
     for name in sorted(snapshot.volumes_reserved_for.get(claim.key, ())):
-        if name in snapshot.volumes and _keeps_word(view, claim, snapshot.volumes[name], now):
+        if name in snapshot.volumes and _reservation_holds(view, claim, snapshot.volumes[name], now):
             return name
     return ""
 

@@ -13,7 +13,7 @@ from csi.client.credentials import Material, material
 from csi.client.endpoint import Endpoint
 from csi.client.readonly import Answer, ReadOnlyMethod, Request
 from csi.client.socket_access import access_trouble
-from csi.health.witness import BUSY, MALFORMED
+from csi.health.report_source import BUSY, MALFORMED
 from kube.clock import Clock
 
 OPTIONS: Final = (

@@ -17,7 +17,7 @@ from csi.client.readonly import (
     Request,
 )
 from csi.health.capabilities import Negotiation, negotiate
-from csi.health.witness import BUSY, printable
+from csi.health.report_source import BUSY, printable
 from csi.proto import csi_v1_pb2 as csi
 from kube.clock import Clock
 

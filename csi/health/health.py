@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from csi.health.verdict import UNHEALTHY, HealthState, Verdict, badness
+from csi.health.verdict import UNHEALTHY, HealthState, Verdict, severity
 
 UNCONFIRMED: Final = "Unconfirmed"
 NOT_LISTED: Final = "NotListed"
@@ -98,7 +98,7 @@ def advance(record: HealthRecord | None, observation: Observation, debounce: Deb
 def reliable_verdict(record: HealthRecord) -> Verdict:
     """Return the last result; or the unhealthy finding, until enough good results end it."""
     finding, last = record.finding, record.last
-    if finding is None or not finding.unhealthy or badness(last.state) >= badness(finding.state):
+    if finding is None or not finding.unhealthy or severity(last.state) >= severity(finding.state):
         return last
     now = f"{last.state} ({last.reason})"
     message = f"{finding.message}; since {finding.since:%Y-%m-%dT%H:%M:%SZ}, now {now}, recovery not confirmed yet"
@@ -116,8 +116,8 @@ def is_transition(old: HealthRecord | None, new: HealthRecord) -> bool:
 def _answered(record: HealthRecord | None, verdict: Verdict, debounce: Debounce) -> HealthRecord:
     settled = record.finding if record is not None else None
     # Nothing is known of a new volume, so a single result is enough to call it healthy.
-    before = badness(settled.state) if settled is not None else badness(HealthState.HEALTHY)
-    difference = badness(verdict.state) - before
+    before = severity(settled.state) if settled is not None else severity(HealthState.HEALTHY)
+    difference = severity(verdict.state) - before
     if difference == 0:
         since = settled.since if settled is not None else verdict.observed_at
         return HealthRecord(_finding(verdict, since), None, verdict, verdict.observed_at)

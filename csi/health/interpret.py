@@ -10,18 +10,18 @@ from dataclasses import replace
 from typing import Final
 
 from csi.health.capabilities import HealthProtocol, Negotiation
-from csi.health.topology import segments
-from csi.health.verdict import HealthState, Segment, Verdict, badness
-from csi.health.witness import (
+from csi.health.report_source import (
     MALFORMED,
     MAX_MESSAGE_CHARACTERS,
     MAX_REASON_CHARACTERS,
     NO_CAPABILITY,
     NO_CAPABILITY_MESSAGE,
     NOT_FOUND,
-    Witness,
+    ReportSource,
     printable,
 )
+from csi.health.topology import segments
+from csi.health.verdict import HealthState, Segment, Verdict, severity
 from csi.proto import csi_v1_pb2 as csi
 
 _SAYS_NOT_FOUND: Final = re.compile(
@@ -36,78 +36,78 @@ _MAX_ENTRIES: Final = 16
 """Entries of a volume that are included in a message: as many as KEP-1432 allows in `healthConditions`."""
 
 
-def unsupported(witness: Witness) -> Verdict:
+def unsupported(source: ReportSource) -> Verdict:
     """Return the verdict for volumes of a driver with which no protocol could be negotiated."""
-    return witness.verdict(HealthState.UNSUPPORTED, NO_CAPABILITY, NO_CAPABILITY_MESSAGE)
+    return source.verdict(HealthState.UNSUPPORTED, NO_CAPABILITY, NO_CAPABILITY_MESSAGE)
 
 
-def failed_call(witness: Witness, code: str, details: str) -> Verdict:
+def failed_call(source: ReportSource, code: str, details: str) -> Verdict:
     """Return the verdict after a failed call that does not name the volume."""
-    return witness.verdict(HealthState.UNKNOWN, code, details)
+    return source.verdict(HealthState.UNKNOWN, code, details)
 
 
-def failed_get(witness: Witness, code: str, details: str) -> Verdict:
+def failed_get(source: ReportSource, code: str, details: str) -> Verdict:
     """Return the verdict after a failed call that names the volume."""
     if code == "NotFound":
         message = f"the driver does not know the volume: {details}"
-        return witness.verdict(HealthState.INACCESSIBLE, NOT_FOUND, message)
-    return failed_call(witness, code, details)
+        return source.verdict(HealthState.INACCESSIBLE, NOT_FOUND, message)
+    return failed_call(source, code, details)
 
 
 def volume(
-    witness: Witness,
+    source: ReportSource,
     negotiation: Negotiation,
     handle: str,
     answer: csi.ControllerGetVolumeResponse | csi.ListVolumesResponse.Entry,
 ) -> Verdict:
     """Return the verdict on `handle` by a response to ControllerGetVolume, or an entry of ListVolumes."""
     if answer.volume.volume_id != handle:
-        return another_volume(witness, answer.volume.volume_id, handle)
+        return another_volume(source, answer.volume.volume_id, handle)
     # Without the capability an empty list does not mean "everywhere", but "not reported".
     topology = segments(each.segments for each in answer.volume.accessible_topology) if negotiation.topology else None
     reported = answer.status.HasField("volume_condition")
     condition = answer.status.volume_condition
     if reported and condition.abnormal:
-        return _abnormal(witness, condition.message, topology)
+        return _abnormal(source, condition.message, topology)
     if negotiation.protocol is HealthProtocol.EXISTENCE:
-        return witness.verdict(
+        return source.verdict(
             HealthState.HEALTHY, "VolumeExists", "the driver knows the volume and reports no condition", topology
         )
     if not reported:
         message = "the driver announces VOLUME_CONDITION but its response has no condition"
-        return witness.verdict(HealthState.UNKNOWN, MALFORMED, message, topology)
-    return witness.verdict(HealthState.HEALTHY, "VolumeConditionNormal", condition.message, topology)
+        return source.verdict(HealthState.UNKNOWN, MALFORMED, message, topology)
+    return source.verdict(HealthState.HEALTHY, "VolumeConditionNormal", condition.message, topology)
 
 
-def health(witness: Witness, handle: str, answer: csi.VolumeHealth) -> Verdict:
+def health(source: ReportSource, handle: str, answer: csi.VolumeHealth) -> Verdict:
     """Return the verdict on `handle` by the health calls of CSI 1.13: the worst of its entries.
 
     Without entries the volume is healthy. Statuses that this version does not know are included in the message and
     never acted on: if there are no others the state is Unknown, which is neither unhealthy nor a recovery.
     """
     if answer.volume_id != handle:
-        return another_volume(witness, answer.volume_id, handle)
+        return another_volume(source, answer.volume_id, handle)
     if not answer.health_statuses:
-        return witness.verdict(HealthState.HEALTHY, "NoHealthProblem", "the driver reports no problem with the volume")
-    worst = max(answer.health_statuses, key=lambda entry: badness(_STATE.get(entry.status, HealthState.UNKNOWN)))
+        return source.verdict(HealthState.HEALTHY, "NoHealthProblem", "the driver reports no problem with the volume")
+    worst = max(answer.health_statuses, key=lambda entry: severity(_STATE.get(entry.status, HealthState.UNKNOWN)))
     account = dict.fromkeys(_described(entry) for entry in answer.health_statuses[:_MAX_ENTRIES])
     account = {_described(worst): None} | account
     message = worst.message if len(account) == 1 and worst.status in _STATE else "; also ".join(account)
     if worst.status not in _STATE:
-        return witness.verdict(HealthState.UNKNOWN, "UnknownHealthStatus", message)
+        return source.verdict(HealthState.UNKNOWN, "UnknownHealthStatus", message)
     state = _STATE[worst.status]
-    return witness.verdict(state, printable(worst.reason, MAX_REASON_CHARACTERS) or str(state), message)
+    return source.verdict(state, printable(worst.reason, MAX_REASON_CHARACTERS) or str(state), message)
 
 
-def another_volume(witness: Witness, returned: str, handle: str) -> Verdict:
+def another_volume(source: ReportSource, returned: str, handle: str) -> Verdict:
     """Return the verdict after a response about another volume."""
     message = f"the driver returned volume {returned[:MAX_REASON_CHARACTERS]!r} instead of {handle!r}"
-    return witness.verdict(HealthState.UNKNOWN, MALFORMED, message)
+    return source.verdict(HealthState.UNKNOWN, MALFORMED, message)
 
 
 def worst_of(verdicts: Iterable[Verdict]) -> Verdict:
     """Return the worst of several verdicts on one volume, the first among equals."""
-    return max(verdicts, key=lambda verdict: badness(verdict.state))
+    return max(verdicts, key=lambda verdict: severity(verdict.state))
 
 
 def placed(verdict: Verdict, where: Verdict) -> Verdict:
@@ -116,7 +116,7 @@ def placed(verdict: Verdict, where: Verdict) -> Verdict:
     The second call is made for the topology. Its health counts only if it is worse, as when the volume does not exist;
     its failure is ignored.
     """
-    if where.unhealthy and badness(where.state) > badness(verdict.state):
+    if where.unhealthy and severity(where.state) > severity(verdict.state):
         return where
     return replace(verdict, topology=where.topology)
 
@@ -128,9 +128,9 @@ def _described(entry: csi.VolumeHealth.VolumeHealthEntry) -> str:
     return f"{status}{reason} {entry.message[:MAX_MESSAGE_CHARACTERS]}".rstrip()
 
 
-def _abnormal(witness: Witness, message: str, topology: tuple[Segment, ...] | None) -> Verdict:
+def _abnormal(source: ReportSource, message: str, topology: tuple[Segment, ...] | None) -> Verdict:
     """Abnormal means only "not operating optimally", so Degraded, unless the message states that the volume is gone."""
     # csi-driver-host-path responds with OK for a volume it does not have: pkg/hostpath/controllerserver.go.
     if _SAYS_NOT_FOUND.search(message[:MAX_MESSAGE_CHARACTERS]):
-        return witness.verdict(HealthState.INACCESSIBLE, NOT_FOUND, message, topology)
-    return witness.verdict(HealthState.DEGRADED, "VolumeConditionAbnormal", message, topology)
+        return source.verdict(HealthState.INACCESSIBLE, NOT_FOUND, message, topology)
+    return source.verdict(HealthState.DEGRADED, "VolumeConditionAbnormal", message, topology)

@@ -11,8 +11,8 @@ from datetime import datetime
 from typing import Final, Protocol
 
 from csi.health.health import Finding
-from csi.health.verdict import UNHEALTHY, HealthState, Verdict, badness
-from csi.health.witness import MAX_REASON_CHARACTERS, printable
+from csi.health.report_source import MAX_REASON_CHARACTERS, printable
+from csi.health.verdict import UNHEALTHY, HealthState, Verdict, severity
 from kube.objects.model import Claim
 from kube.objects.reports import ClaimHealth, StorageCondition
 
@@ -27,7 +27,7 @@ STORAGE_STATES: Final[Mapping[str, HealthState]] = {
 """What the values of `storageHealth` mean for a volume that is accessible from nowhere else."""
 
 
-class Saying(Protocol):
+class HealthReport(Protocol):
     """A verdict or a finding."""
 
     @property
@@ -60,7 +60,7 @@ def native_finding(health: ClaimHealth, now: datetime) -> Finding | None:
     known = [condition for condition in health.conditions if condition.status in _UNHEALTHY]
     if not known:
         return None
-    worst = max(known, key=lambda condition: badness(_UNHEALTHY[condition.status]))
+    worst = max(known, key=lambda condition: severity(_UNHEALTHY[condition.status]))
     state = _UNHEALTHY[worst.status]
     reason = printable(worst.reason, MAX_REASON_CHARACTERS) or str(state)
     return Finding(state, reason, printable(worst.message), NATIVE, since)
@@ -85,12 +85,12 @@ def storage_finding(condition: StorageCondition, node: str, now: datetime) -> Fi
     return Finding(state, reason, message, f"status.storageHealth of CSINode {node}", condition.since or now)
 
 
-def combined(verdict: Verdict, others: Iterable[Saying]) -> Verdict:
+def combined(verdict: Verdict, others: Iterable[HealthReport]) -> Verdict:
     """Return the worst of all, the driver's own `verdict` among equals; sources that differ are named in the message.
 
     The topology, which only the driver reports, and the time of the probe are kept.
     """
-    reports: list[Saying] = [verdict, *others]
+    reports: list[HealthReport] = [verdict, *others]
     worst, message = _worst(reports)
     return replace(verdict, state=worst.state, reason=worst.reason, message=message, source=worst.source)
 
@@ -104,8 +104,8 @@ def combined_finding(findings: Sequence[Finding]) -> Finding | None:
     return Finding(worst.state, worst.reason, message, worst.source, since)
 
 
-def _worst(reports: Sequence[Saying]) -> tuple[Saying, str]:
-    worst = max(reports, key=lambda report: badness(report.state))
+def _worst(reports: Sequence[HealthReport]) -> tuple[HealthReport, str]:
+    worst = max(reports, key=lambda report: severity(report.state))
     # A source that cannot report contradicts no other.
     others = [report for report in reports if report.state not in (worst.state, HealthState.UNSUPPORTED)]
     contrary = [f"{report.source} reports {report.state} ({report.reason})" for report in others]

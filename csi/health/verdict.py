@@ -40,7 +40,7 @@ _BADNESS: Final = (
 )
 
 
-def badness(state: HealthState) -> int:
+def severity(state: HealthState) -> int:
     """Return a rank: of two reports about a volume the worse one, with the higher rank, counts.
 
     A source that cannot report outranks no other, but one that should report and does not outranks "healthy".

@@ -89,15 +89,15 @@ class NodeIndex:
 
     def selected(self, node_selector: Pairs, affinity: NodeSelector | None) -> int:
         """Return the nodes that match a pod's node selector and required node affinity."""
-        question = (node_selector, affinity)
-        nodes = self._selected.get(question)
+        cache_key = (node_selector, affinity)
+        nodes = self._selected.get(cache_key)
         if nodes is None:
             nodes = self.everything
             for key, value in node_selector:
                 nodes &= self.with_label(key, value)
             if affinity is not None:
                 nodes &= self.matching(affinity.terms)
-            _remember(self._selected, question, nodes)
+            _remember(self._selected, cache_key, nodes)
         return nodes
 
     def matching(self, terms: Iterable[NodeSelectorTerm]) -> int:
@@ -227,7 +227,7 @@ def _without(taints: Map[Taint, int], taint: Taint, bit: int) -> Map[Taint, int]
     return taints.set(taint, bits & ~bit) if bits & ~bit else taints.delete(taint)
 
 
-def _remember(known: dict[K, V], question: K, answer: V) -> None:
+def _remember(known: dict[K, V], cache_key: K, answer: V) -> None:
     if len(known) >= _MAX_CACHED:
         known.clear()
-    known[question] = answer
+    known[cache_key] = answer

@@ -101,15 +101,15 @@ class Ties:
 
     def meaning(self, pod: Pod) -> int:
         """Return the ties that select the pod."""
-        question = (pod.namespace, pod.labels)
-        numbers = self._meaning.get(question)
+        cache_key = (pod.namespace, pod.labels)
+        numbers = self._meaning.get(cache_key)
         if numbers is None:
             numbers, group = 0, group_of(pod)
             for number in numbers_in(self._by_namespace.get(pod.namespace, 0) | self._everywhere):
                 tie = self.numbered[number]
                 if means(tie.term, tie.owner, group, _NO_NAMESPACES):
                     numbers |= 1 << number
-            self._meaning[question] = numbers
+            self._meaning[cache_key] = numbers
         return numbers
 
     def _file(self, tie: Tie, bit: int) -> None:

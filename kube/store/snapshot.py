@@ -35,7 +35,7 @@ class Snapshot:
     volumes whose claimRef names it (whatever its uid). `volumes_reserved_for`: claim key -> names of the volumes whose
     annotation reserves them for it. `claims_by_volume`: volume name -> keys of the claims whose spec.volumeName is it.
     `attachments_by_node`: node name -> names of its VolumeAttachments. `capacities_by_class`: the capacities by class
-    and node labels. `csi_nodes_by_ailing_driver`: driver -> names of the CSINodes that report a condition of its
+    and node labels. `csi_nodes_by_unhealthy_driver`: driver -> names of the CSINodes that report a condition of its
     storage. `constraining_pods`: key -> key of the pods that limit where others may go: by required anti-affinity, and
     while they have no node by any rule about other pods (`Constraints.is_required`); finished ones left out.
     """
@@ -57,5 +57,5 @@ class Snapshot:
     claims_by_volume: Mapping[str, Keys] = _NONE
     attachments_by_node: Mapping[str, Keys] = _NONE
     capacities_by_class: StorageCapacities = field(default_factory=StorageCapacities)
-    csi_nodes_by_ailing_driver: Mapping[str, Keys] = _NONE
+    csi_nodes_by_unhealthy_driver: Mapping[str, Keys] = _NONE
     constraining_pods: Mapping[str, Keys] = _NONE

@@ -43,7 +43,7 @@ class Store:
         )
         self._claims_by_volume: Index[Claim] = Index(lambda claim: _words(claim.volume_name))
         self._attachments_by_node: Index[VolumeAttachment] = Index(lambda record: _words(record.node_name))
-        self._csi_nodes_by_ailing_driver: Index[CSINode] = Index(_ailing_drivers)
+        self._csi_nodes_by_unhealthy_driver: Index[CSINode] = Index(_unhealthy_drivers)
         self._constraining_pods: Index[Pod] = Index(_constraining)
         self._capacities_by_class = StorageCapacityIndex()
         changed = self._forget_snapshot
@@ -54,7 +54,7 @@ class Store:
             (self._pods_by_claim, self._pods_by_node, self._pods_by_nominated_node, self._constraining_pods), changed
         )
         self.nodes: Collection[Node] = Collection((), changed)
-        self.csi_nodes: Collection[CSINode] = Collection((self._csi_nodes_by_ailing_driver,), changed)
+        self.csi_nodes: Collection[CSINode] = Collection((self._csi_nodes_by_unhealthy_driver,), changed)
         self.csi_drivers: Collection[CSIDriver] = Collection((), changed)
         self.capacities: Collection[CSIStorageCapacity] = Collection((self._capacities_by_class,), changed)
         self.attachments: Collection[VolumeAttachment] = Collection((self._attachments_by_node,), changed)
@@ -99,7 +99,7 @@ class Store:
                 claims_by_volume=self._claims_by_volume.entries,
                 attachments_by_node=self._attachments_by_node.entries,
                 capacities_by_class=self._capacities_by_class.entries,
-                csi_nodes_by_ailing_driver=self._csi_nodes_by_ailing_driver.entries,
+                csi_nodes_by_unhealthy_driver=self._csi_nodes_by_unhealthy_driver.entries,
                 constraining_pods=self._constraining_pods.entries,
             )
         return self._snapshot
@@ -124,7 +124,7 @@ def _constraining(pod: Pod) -> tuple[str, ...]:
     return (pod.key,) if constrains else ()
 
 
-def _ailing_drivers(csi_node: CSINode) -> tuple[str, ...]:
+def _unhealthy_drivers(csi_node: CSINode) -> tuple[str, ...]:
     conditions = csi_node.storage.conditions if csi_node.storage is not None else ()
     return tuple(dict.fromkeys(condition.driver for condition in conditions))
 

@@ -33,9 +33,9 @@ from prebinder.extender.part import ExtenderPart
 from prebinder.metrics.collectors.cluster import ClusterState
 from prebinder.metrics.instruments import Instruments
 from prebinder.preflight.class_outlook import outlooks
-from prebinder.runtime.clients import Access, own_namespace
+from prebinder.runtime.clients import Clients, own_namespace
 from prebinder.runtime.heartbeat import Heartbeat
-from prebinder.runtime.informers import DRIFT_SECONDS, Cache, collections_in, settle_heap
+from prebinder.runtime.informers import DRIFT_SECONDS, Informers, collections_in, settle_heap
 from prebinder.runtime.jobs import Job, scheduled
 from prebinder.runtime.leader_loop import Candidate, LeaderLoop
 from prebinder.runtime.process import run_process
@@ -83,11 +83,11 @@ class Controller:
         self._instruments = instruments = Instruments(lease.name, jobs, watched, dry_run=binding.dry_run)
         if binding.dry_run:
             transport, lease = DryRun(transport), replace(lease, enabled=False)
-        access = self._access = Access(transport, clock, settings.cluster, instruments.requests)
+        access = self._access = Clients(transport, clock, settings.cluster, instruments.requests)
         self._store = Store(binding.annotation_prefix)
         self._store.classes.listeners.append(self._class_changed)
         self._extender = ExtenderPart(settings, self._store, self._waiting_for, clock, instruments.extender)
-        self._cache = Cache(
+        self._cache = Informers(
             access.api(),
             collections_in(self._store, watched),
             binding.annotation_prefix,

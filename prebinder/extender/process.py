@@ -13,9 +13,9 @@ from kube.store.store import Store
 from prebinder.config.settings import Settings
 from prebinder.extender.part import ExtenderPart
 from prebinder.metrics.extender import ExtenderInstruments
-from prebinder.runtime.clients import Access
+from prebinder.runtime.clients import Clients
 from prebinder.runtime.heartbeat import Heartbeat
-from prebinder.runtime.informers import DRIFT_SECONDS, Cache, collections_in, settle_heap
+from prebinder.runtime.informers import DRIFT_SECONDS, Informers, collections_in, settle_heap
 from prebinder.runtime.jobs import Job, scheduled
 from prebinder.runtime.process import run_process
 from prebinder.serving.health_server import Checks, serve_pages
@@ -43,8 +43,8 @@ class ExtenderProcess:
         self._instruments = instruments = ExtenderInstruments(KINDS)
         self._store = Store(settings.binding.annotation_prefix)
         self._extender = ExtenderPart(settings, self._store, self._waiting_for, clock, instruments.extender)
-        access = Access(DryRun(transport), clock, settings.cluster, instruments.requests)
-        self._cache = Cache(
+        access = Clients(DryRun(transport), clock, settings.cluster, instruments.requests)
+        self._cache = Informers(
             access.api(),
             collections_in(self._store, KINDS),
             settings.binding.annotation_prefix,

@@ -10,7 +10,7 @@ from binder.health.published_sweeps import PublishedSweep, swept_health
 from binder.health.quarantine import in_quarantine
 from binder.reservation.contract import Annotations, format_time
 from csi.health.health import Finding
-from csi.health.sources import Saying, combined, combined_finding
+from csi.health.sources import HealthReport, combined, combined_finding
 from csi.health.verdict import UNHEALTHY, HealthState, Verdict
 from kube.objects.model import Volume
 from kube.rules.duration import age_text
@@ -87,7 +87,7 @@ def health_row(
     swept = swept_health(volume, sweeps, annotations, now) if verdict is None else None
     if swept is not None and (swept.covered or not reports):
         reports = (*reports, swept.finding)
-    worst: Saying | None = combined_finding(reports) if verdict is None else combined(verdict, reports)
+    worst: HealthReport | None = combined_finding(reports) if verdict is None else combined(verdict, reports)
     shown = swept is not None and swept.covered and worst is not None and worst.state is swept.finding.state
     quarantined = in_quarantine(volume, annotations)
     reference = None if quarantined else volume.claim
@@ -109,7 +109,7 @@ def health_row(
 
 
 def _since(
-    volume: Volume, worst: Saying | None, reports: Sequence[Finding], annotations: Annotations, now: datetime
+    volume: Volume, worst: HealthReport | None, reports: Sequence[Finding], annotations: Annotations, now: datetime
 ) -> str:
     """Return since when: as its source reported, else as published when the volume became unhealthy."""
     known = [

@@ -49,7 +49,7 @@ async def read_reports(api: KubeApi, volumes: Sequence[Volume], prefix: str) -> 
         CLAIMS: await _allowed(CLAIMS, claims),
         CSI_NODES: await _allowed(CSI_NODES, partial(_list, api, CSI_NODES, prefix)),
     }
-    if snapshot_of(lists[CSI_NODES] or ()).csi_nodes_by_ailing_driver:
+    if snapshot_of(lists[CSI_NODES] or ()).csi_nodes_by_unhealthy_driver:
         lists[NODES] = await _allowed(NODES, partial(_list, api, NODES, prefix))
     records = chain(volumes, *(read or () for read in lists.values()))
     return snapshot_of(records, prefix), frozenset(kind for kind, read in lists.items() if read is None)

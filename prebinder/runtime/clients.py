@@ -15,7 +15,7 @@ NAMESPACE_FILE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/name
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class Clients:
     """Creates the APIs of a process. Each has the whole rate for itself, so that none waits for another."""
 
     transport: Transport

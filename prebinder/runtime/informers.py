@@ -26,7 +26,7 @@ def collections_in(store: Store, watched: Iterable[Resource] = WATCHED) -> dict[
     return {resource: store.collections[resource.kind] for resource in watched}
 
 
-class Cache:
+class Informers:
     """Fills collections while `run` runs."""
 
     def __init__(

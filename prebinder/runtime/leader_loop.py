@@ -9,7 +9,7 @@ from typing import Final, Generic, Protocol, TypeVar
 from kube.leaderelection.elector import Elector, LeaderObserver
 from kube.leaderelection.leadership import Leadership
 from prebinder.config.settings import LeaderElectionSettings
-from prebinder.runtime.clients import Access
+from prebinder.runtime.clients import Clients
 from prebinder.runtime.heartbeat import STUCK_SECONDS
 
 FINISH_SECONDS: Final = 20.0
@@ -39,7 +39,7 @@ class Candidate:
 
     def elector(
         self,
-        access: Access,
+        access: Clients,
         lease: LeaderElectionSettings,
         observer: LeaderObserver,
         annotations: Callable[[], Mapping[str, str]] = dict,

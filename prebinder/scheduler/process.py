@@ -29,9 +29,9 @@ from prebinder.metrics.collectors.scheduler import SchedulerState
 from prebinder.metrics.scheduler import SchedulerInstruments
 from prebinder.preflight.requirements import SCHEDULER
 from prebinder.preflight.server_skew import kinds_to_do_without
-from prebinder.runtime.clients import Access, own_namespace
+from prebinder.runtime.clients import Clients, own_namespace
 from prebinder.runtime.heartbeat import Heartbeat
-from prebinder.runtime.informers import DRIFT_SECONDS, Cache, settle_heap
+from prebinder.runtime.informers import DRIFT_SECONDS, Informers, settle_heap
 from prebinder.runtime.jobs import Job, scheduled
 from prebinder.runtime.leader_loop import Candidate, LeaderLoop
 from prebinder.runtime.process import run_process
@@ -85,7 +85,7 @@ class SchedulerProcess:
         self._instruments = instruments = SchedulerInstruments(lease.name, watches.collections, clock.now())
         instruments.attempts.expect_profiles(self.names)
         failures.counted.append(instruments.attempts.plugin_failed)
-        access = self._access = Access(transport, clock, settings.cluster, instruments.requests)
+        access = self._access = Clients(transport, clock, settings.cluster, instruments.requests)
         self._recorder = EventRecorder(
             access.api(), clock, instruments.events, controller=DEFAULT_PREFIX + COMPONENT, instance=identity
         )
@@ -93,7 +93,7 @@ class SchedulerProcess:
         self._configuration.observers.append(
             ConfigurationNews(instruments.configuration, self._recorder, about, clock, self._rules_changed)
         )
-        self._cache = Cache(access.api(), watches.collections, prefix, clock, rng, instruments.watches)
+        self._cache = Informers(access.api(), watches.collections, prefix, clock, rng, instruments.watches)
         self._elector = Candidate(identity, namespace, rng).elector(access, lease, instruments.leader)
         self._heartbeat = Heartbeat(clock)
         self._suited = asyncio.Event()
@@ -144,7 +144,7 @@ class SchedulerProcess:
         state = SchedulerState(
             synced=self._cache.synced_kinds(),
             loop_lag=self._heartbeat.lag(),
-            queues=term.waiting.sizes() if term is not None else {},
+            queues=term.queue.sizes() if term is not None else {},
             # Only the leader reports on nodes, otherwise sums over replicas would double.
             nodes=(await self._cluster.current(self._clock)).nodes if term is not None else (),
         )

@@ -57,7 +57,7 @@ class BindingCycle:
         self._room = asyncio.Semaphore(at_once)
         self._under_way: dict[str, _UnderWay] = {}
 
-    async def room(self) -> None:
+    async def wait_for_slot(self) -> None:
         """Return when another pod can be assigned."""
         async with self._room:
             pass

@@ -48,7 +48,7 @@ class _Kind:
     filed: dict[int, NodeSelector | None] = field(default_factory=dict)
     holds: Map[str, Hold] = field(default_factory=Map)
     makers: tuple[object, ...] = ()
-    ailing: Mapping[str, Keys] = field(default_factory=KeyMap)
+    unhealthy: Mapping[str, Keys] = field(default_factory=KeyMap)
 
 
 class ChoiceMemory:
@@ -58,20 +58,20 @@ class ChoiceMemory:
         self._kinds: dict[Hashable, _Kind] = {}
 
     def answers(
-        self, question: Hashable, info: PodInfo, cluster: ClusterView, work_out: Callable[[NodeInfo], int]
+        self, cache_key: Hashable, info: PodInfo, cluster: ClusterView, work_out: Callable[[NodeInfo], int]
     ) -> list[int]:
         """Return the result for each node, by number.
 
-        The question contains the `kind_of` the pod's claims; equal questions must come with equivalent functions.
+        The key contains the `kind_of` the pod's claims; equal keys must come with equivalent functions.
         """
         # Removed and inserted again: the first one is always the least recently used.
-        kind = self._kinds.pop(question, None)
+        kind = self._kinds.pop(cache_key, None)
         if kind is None:
             most = max(1, min(MAX_KINDS, MAX_CACHED_NODES // len(cluster.nodes)))
             while len(self._kinds) >= most:
                 del self._kinds[next(iter(self._kinds))]
             kind = _Kind()
-        self._kinds[question] = kind
+        self._kinds[cache_key] = kind
         stale = _stale(kind, info, cluster)
         if not stale:
             return kind.answers
@@ -119,10 +119,10 @@ def _stale(kind: _Kind, info: PodInfo, cluster: ClusterView) -> int:
     """Return the nodes, as bits, that have to be evaluated again, and update what their results depend on."""
     snapshot, nodes = cluster.storage.snapshot, cluster.nodes
     makers = (snapshot.classes, snapshot.capacities, snapshot.csi_drivers)
-    ailing = snapshot.csi_nodes_by_ailing_driver
-    if len(kind.states) != len(nodes) or any(map(is_not, makers, kind.makers)) or kind.ailing != ailing:
+    unhealthy = snapshot.csi_nodes_by_unhealthy_driver
+    if len(kind.states) != len(nodes) or any(map(is_not, makers, kind.makers)) or kind.unhealthy != unhealthy:
         kind.states, kind.answers, kind.restless = [None] * len(nodes), [0] * len(nodes), 0
-    kind.makers, kind.ailing = makers, ailing
+    kind.makers, kind.unhealthy = makers, unhealthy
     stale = kind.restless
     for state in compress(nodes, map(is_not, nodes, kind.states)):
         before = kind.states[state.number]
@@ -142,8 +142,8 @@ def _stale(kind: _Kind, info: PodInfo, cluster: ClusterView) -> int:
 
 def _with_cut_off_apart(parts: Iterable[int], stale: int, cluster: ClusterView) -> Iterator[int]:
     """Yield the stale nodes of each group, those that may be cut off from storage individually."""
-    ailing = cluster.storage.snapshot.csi_nodes_by_ailing_driver
-    names = {name for reporting in ailing.values() for name in reporting if name in cluster.numbers}
+    unhealthy = cluster.storage.snapshot.csi_nodes_by_unhealthy_driver
+    names = {name for reporting in unhealthy.values() for name in reporting if name in cluster.numbers}
     apart = sum(1 << cluster.numbers[name] for name in names)
     for alike in parts:
         yield alike & stale & ~apart
@@ -195,9 +195,9 @@ def _changed_holds(before: Map[str, Hold], storage: View) -> Iterator[NodeSelect
 
 def _is_restless(smallest: Iterable[Claim], state: NodeInfo, storage: View) -> bool:
     """Whether the node has so many volumes for one of the claims, or such volumes, that it is evaluated each time."""
-    annotations, ailing = storage.settings.annotations, storage.snapshot.csi_nodes_by_ailing_driver
+    annotations, unhealthy = storage.settings.annotations, storage.snapshot.csi_nodes_by_unhealthy_driver
     for claim in smallest:
         for count, volume in enumerate(islice(storage.index.candidates(claim, state.labels), _FEW + 1)):
-            if count == _FEW or volume.driver in ailing or annotations.any_on(volume):
+            if count == _FEW or volume.driver in unhealthy or annotations.any_on(volume):
                 return True
     return False

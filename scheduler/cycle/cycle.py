@@ -32,14 +32,14 @@ _CHUNK: Final = 128
 class Judgement:
     """All filters of a profile, prepared for a pod.
 
-    `rejection` is why the pod fits no node at all, by `rejected_by`; `among` the only nodes that can fit, as bits by
-    number. `rules` are stored with their filters, in the profile's order. `left_out` are the nodes that `confined_by`
-    exclude and for which no filter is run (`PreFilter.explains`).
+    `rejection` is why the pod fits no node at all, by `rejected_by`; `allowed_nodes` the only nodes that can fit, as
+    bits by number. `rules` are stored with their filters, in the profile's order. `left_out` are the nodes that
+    `confined_by` exclude and for which no filter is run (`PreFilter.explains`).
     """
 
     info: PodInfo
     rejection: Rejection | None
-    among: int
+    allowed_nodes: int
     rules: tuple[tuple[Filter, NodeRule], ...]
     rejected_by: PreFilter | None = None
     left_out: int = 0
@@ -84,7 +84,7 @@ class Unschedulable:
 def judge(pod: Pod, cluster: ClusterView, profile: Profile) -> Judgement:
     """Prepare the profile's filters for a pod."""
     info = pod_info(pod, cluster.storage, cluster.now)
-    among = named = cluster.index.everything
+    allowed_nodes = named = cluster.index.everything
     confined_by: list[PreFilter] = []
     for pre_filter in profile.pre_filters:
         confined = pre_filter.confine(info, cluster)
@@ -92,24 +92,24 @@ def judge(pod: Pod, cluster: ClusterView, profile: Profile) -> Judgement:
             return Judgement(info, confined, 0, (), pre_filter)
         if confined is None:
             continue
-        among &= confined
+        allowed_nodes &= confined
         if not pre_filter.explains:
             named &= confined
             confined_by.append(pre_filter)
     prepared = ((plugin, plugin.rule(info, cluster)) for plugin in profile.filters)
     rules = tuple((plugin, rule) for plugin, rule in prepared if rule is not None)
     for _, rule in rules:
-        if rule.among is not None:
-            among &= rule.among
+        if rule.allowed_nodes is not None:
+            allowed_nodes &= rule.allowed_nodes
     left_out = cluster.index.everything & ~named
-    return Judgement(info, None, among, rules, left_out=left_out, confined_by=tuple(confined_by))
+    return Judgement(info, None, allowed_nodes, rules, left_out=left_out, confined_by=tuple(confined_by))
 
 
 def feasible(judgement: Judgement, cluster: ClusterView, profile: Profile, start: int = 0) -> Sequence[NodeInfo]:
     """Return feasible nodes, searching from node number `start` on, no more of them than the profile wants to score."""
-    rules = [rule for _, rule in judgement.rules if rule.among is None]
+    rules = [rule for _, rule in judgement.rules if rule.allowed_nodes is None]
     wanted = nodes_wanted(len(cluster.nodes), profile.percentage_of_nodes_to_score)
-    candidates = _candidates(judgement.among, cluster, start)
+    candidates = _candidates(judgement.allowed_nodes, cluster, start)
     return first_passing(rules, candidates, wanted)
 
 
@@ -181,11 +181,11 @@ def mask_of(numbers: int) -> bytes:
     return f"{numbers:b}"[::-1].encode().translate(_DIGITS)
 
 
-def _candidates(among: int, cluster: ClusterView, start: int) -> Sequence[NodeInfo]:
+def _candidates(allowed_nodes: int, cluster: ClusterView, start: int) -> Sequence[NodeInfo]:
     nodes = cluster.nodes
     candidates: Sequence[NodeInfo] = nodes
-    if among != cluster.index.everything:
-        candidates = list(compress(nodes, mask_of(among)))
+    if allowed_nodes != cluster.index.everything:
+        candidates = list(compress(nodes, mask_of(allowed_nodes)))
     first = bisect_left(candidates, start, key=lambda state: state.number)
     return [*candidates[first:], *candidates[:first]] if first else candidates
 

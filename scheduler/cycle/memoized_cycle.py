@@ -138,15 +138,15 @@ class ProfileDecider:
         if profile is not self._profile:
             self._take(profile)
         judgement = judge(pod, view, profile)
-        if not judgement.among:
+        if not judgement.allowed_nodes:
             return Unschedulable(judgement, view)
         parts = self._parted(judgement, view)
         template = self._template_of(parts, judgement.info, view)
         allowed = self._renew(template, parts, judgement, view)
         node = self._chosen(parts, template, judgement, view, allowed)
-        if node is None and allowed != judgement.among:
+        if node is None and allowed != judgement.allowed_nodes:
             self._evaluate(template, template.changed(view.nodes), parts, judgement, view)
-            node = self._chosen(parts, template, judgement, view, judgement.among)
+            node = self._chosen(parts, template, judgement, view, judgement.allowed_nodes)
         if node is None:
             return Unschedulable(judgement, view)
         self._turn = template.turn = node.number + 1
@@ -175,23 +175,23 @@ class ProfileDecider:
     def _parted(self, judgement: Judgement, view: ClusterView) -> _Parts:
         info = judgement.info
         kind = kind_of(info, view.storage) if info.claims.delayed else None
-        rules = [(plugin, rule) for plugin, rule in judgement.rules if rule.among is None]
+        rules = [(plugin, rule) for plugin, rule in judgement.rules if rule.allowed_nodes is None]
         of_choice = [(plugin, rule) for plugin, rule in rules if rule.by_choice and kind is not None]
         together = self._together if kind is not None else [*self._of_choice, *self._together]
         return _Parts(
             kind=kind,
-            of_node=[(plugin, rule) for plugin, rule in rules if rule.question is not None],
+            of_node=[(plugin, rule) for plugin, rule in rules if rule.cache_key is not None],
             of_choice=of_choice,
-            rest=[rule for _, rule in rules if rule.question is None and not (rule.by_choice and kind is not None)],
+            rest=[rule for _, rule in rules if rule.cache_key is None and not (rule.by_choice and kind is not None)],
             speaking=[score for score in together if score[0].scores(info, view, ()) is not None],
         )
 
     def _template_of(self, parts: _Parts, info: PodInfo, view: ClusterView) -> _Template:
-        question = (
-            *((plugin.name, rule.question) for plugin, rule in parts.of_node),
-            *(score.question(info) for score, _ in self._alone),
+        cache_key = (
+            *((plugin.name, rule.cache_key) for plugin, rule in parts.of_node),
+            *(score.cache_key(info) for score, _ in self._alone),
         )
-        return self._template(question, len(view.nodes))
+        return self._template(cache_key, len(view.nodes))
 
     def _known(self, parts: _Parts, template: _Template, judgement: Judgement, view: ClusterView) -> Sequence[int]:
         """Return the total of the cached scores of each node, by number; negative where the pod is rejected."""
@@ -205,18 +205,18 @@ class ProfileDecider:
             own = info.choice(state).own
             return sum(weight * score.of_choice(info, own) for score, weight in self._of_choice)
 
-        question = (parts.kind, tuple(plugin.name for plugin, _ in parts.of_choice))
-        return list(map(add, template.totals, self._choices.answers(question, info, view, work_out)))
+        cache_key = (parts.kind, tuple(plugin.name for plugin, _ in parts.of_choice))
+        return list(map(add, template.totals, self._choices.answers(cache_key, info, view, work_out)))
 
-    def _template(self, question: Hashable, nodes: int) -> _Template:
+    def _template(self, cache_key: Hashable, nodes: int) -> _Template:
         # Removed and inserted again: the first one is always the least recently used.
-        template = self._templates.pop(question, None)
+        template = self._templates.pop(cache_key, None)
         if template is None or len(template.states) != nodes:
             most = max(1, min(MAX_TEMPLATES, MAX_CACHED_NODES // nodes))
             while len(self._templates) >= most:
                 del self._templates[next(iter(self._templates))]
             template = _Template([None] * nodes, [_DOES_NOT_FIT] * nodes, self._turn)
-        self._templates[question] = template
+        self._templates[cache_key] = template
         return template
 
     def _renew(self, template: _Template, parts: _Parts, judgement: Judgement, view: ClusterView) -> int:
@@ -224,21 +224,21 @@ class ProfileDecider:
 
         Return the nodes that the pod is allowed on and whose results are current, as bits.
         """
-        nodes, among = view.nodes, judgement.among
+        nodes, allowed_nodes = view.nodes, judgement.allowed_nodes
         changed = template.changed(nodes)
         if len(changed) <= MAX_RENEWED_NODES:
             if changed:
                 self._evaluate(template, changed, parts, judgement, view)
-            return among
+            return allowed_nodes
         current = template.current(nodes)
         if parts.cached_only and not self._percentage:
-            wanted, least, left = PROMISING, PROMISING, self._most_promising(template, among, view)
+            wanted, least, left = PROMISING, PROMISING, self._most_promising(template, allowed_nodes, view)
         else:
-            fitting = sum(map((-1).__lt__, compress(template.totals, mask_of(among & current))))
+            fitting = sum(map((-1).__lt__, compress(template.totals, mask_of(allowed_nodes & current))))
             wanted, least, left = (
                 self._wanted(len(nodes)) - fitting,
                 MAX_RENEWED_NODES,
-                _in_turn(template, changed, among),
+                _in_turn(template, changed, allowed_nodes),
             )
         while evaluated := list(islice(left, max(wanted, least))):
             wanted -= self._evaluate(template, evaluated, parts, judgement, view)
@@ -246,18 +246,18 @@ class ProfileDecider:
                 current |= 1 << state.number
             if wanted <= 0:
                 break
-        return among & current
+        return allowed_nodes & current
 
-    def _most_promising(self, template: _Template, among: int, view: ClusterView) -> Iterator[NodeInfo]:
+    def _most_promising(self, template: _Template, allowed_nodes: int, view: ClusterView) -> Iterator[NodeInfo]:
         """Yield the nodes that the pod is allowed on and that have changed, the most promising first."""
         nodes, states = view.nodes, template.states
-        if among.bit_count() <= MAX_RENEWED_NODES:
-            return (state for state in compress(nodes, mask_of(among)) if states[state.number] is not state)
+        if allowed_nodes.bit_count() <= MAX_RENEWED_NODES:
+            return (state for state in compress(nodes, mask_of(allowed_nodes)) if states[state.number] is not state)
         self._promising.update(nodes, lambda changed: self._promises(changed, view))
         return (
             nodes[number]
             for number in self._promising.in_order(template.turn)
-            if among >> number & 1 and states[number] is not nodes[number]
+            if allowed_nodes >> number & 1 and states[number] is not nodes[number]
         )
 
     def _promises(self, nodes: Sequence[NodeInfo], view: ClusterView) -> Sequence[int]:
@@ -294,7 +294,7 @@ class ProfileDecider:
         fitting = passing([rule for _, rule in parts.of_node], anew)
         for state, total in zip(fitting, self._totals(judgement.info, view, fitting), strict=True):
             totals[state.number] = total
-        return sum(judgement.among >> state.number & 1 for state in fitting)
+        return sum(judgement.allowed_nodes >> state.number & 1 for state in fitting)
 
     def _compared(
         self, parts: _Parts, known: Sequence[int], turn: int, judgement: Judgement, view: ClusterView, allowed: int
@@ -327,10 +327,10 @@ class ProfileDecider:
         return nodes_wanted(nodes, self._percentage)
 
 
-def _in_turn(template: _Template, changed: Sequence[NodeInfo], among: int) -> Iterator[NodeInfo]:
+def _in_turn(template: _Template, changed: Sequence[NodeInfo], allowed_nodes: int) -> Iterator[NodeInfo]:
     """Yield the changed nodes that the pod is allowed on, from the one after that of the template's last pod on."""
     first = bisect_left(changed, template.turn, key=lambda state: state.number)
-    return (state for state in chain(changed[first:], changed[:first]) if among >> state.number & 1)
+    return (state for state in chain(changed[first:], changed[:first]) if allowed_nodes >> state.number & 1)
 
 
 def _bits_of(nodes: Iterable[bool]) -> int:

@@ -66,8 +66,8 @@ def refusals(plugin: Filter, rule: NodeRule, nodes: int, alike: Alike) -> Iterab
 
 def refused_by(rule: NodeRule, nodes: int, alike: Alike) -> int:
     """Return which of the nodes the rule rejects."""
-    if rule.among is not None:
-        return nodes & ~rule.among
+    if rule.allowed_nodes is not None:
+        return nodes & ~rule.allowed_nodes
     if not rule.by_choice:
         return nodes & ~numbers_of(passing((rule,), states_of(nodes, alike.unschedulable.cluster)))
     refused = 0

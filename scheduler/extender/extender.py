@@ -130,7 +130,7 @@ class Extender:
 
     def _refusals(self, candidates: Candidates, pod: KnownClaims, now: datetime) -> dict[str, str]:
         storage = self._cache.storage()
-        if not storage.snapshot.csi_nodes_by_ailing_driver:
+        if not storage.snapshot.csi_nodes_by_unhealthy_driver:
             pod = undecided(storage, pod, now)
         suspect = has_suspects(storage, pod)
         reports = reporting(storage.snapshot) if pod.open or pod.bound else set()
@@ -153,7 +153,7 @@ class Extender:
     ) -> dict[int, str]:
         """Return why nodes of these kinds are refused, by kind; those that are allowed are not in it."""
         by_name = any(open_claim.prebound is not None for open_claim in pod.open)
-        if by_name or storage.snapshot.csi_nodes_by_ailing_driver:
+        if by_name or storage.snapshot.csi_nodes_by_unhealthy_driver:
             near = _near(suspect_places(storage, pod), grouping, kinds)
             refusals = {number: refusal(storage, pod, grouping.labels(number), now) for number in near}
         else:

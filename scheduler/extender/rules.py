@@ -188,7 +188,7 @@ def own_places(storage: Storage, pod: KnownClaims) -> set[NodeSelector | None]:
 
 def reporting(snapshot: Snapshot) -> set[str]:
     """Return the names of the nodes that report on the storage of some driver; usually there are none."""
-    return {name for names in snapshot.csi_nodes_by_ailing_driver.values() for name in names}
+    return {name for names in snapshot.csi_nodes_by_unhealthy_driver.values() for name in names}
 
 
 def refusal(

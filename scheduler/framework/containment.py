@@ -128,7 +128,7 @@ class _Filter(Filter):
         rule = _of_kind((NodeRule, type(None)), self._plugin.rule, (info, cluster))
         if rule is None:
             return None
-        hash(rule.question)
+        hash(rule.cache_key)
         guard, why, fitting = self._guard, rule.why, rule.fitting
         return replace(
             rule,
@@ -136,7 +136,7 @@ class _Filter(Filter):
             fitting=guard.guarded("Filter", fitting),
             reasons=guard.guarded("Filter", rule.reasons),
             texts=guard.guarded("Filter", rule.texts),
-            hopeless=guard.guarded("Filter", rule.hopeless),
+            unresolvable=guard.guarded("Filter", rule.unresolvable),
         )
 
 
@@ -173,10 +173,10 @@ class _Score(Score):
 class _ScoreAlone(_Score, ScoreAlone):
     def __init__(self, plugin: ScoreAlone, guard: Guard) -> None:
         super().__init__(plugin, guard)
-        self._question = plugin.question
+        self._cache_key = plugin.cache_key
 
-    def question(self, info: PodInfo) -> Hashable:
-        return self._guard.call("Score", _hashable, self._question, info)
+    def cache_key(self, info: PodInfo) -> Hashable:
+        return self._guard.call("Score", _hashable, self._cache_key, info)
 
 
 class _ScoreChoice(_Score, ScoreChoice):

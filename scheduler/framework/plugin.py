@@ -38,24 +38,25 @@ class NodeRule:
     """A filter's rule about nodes, prepared for a pod.
 
     `why` returns why a node is rejected, with the evidence, or None if it is not; it is called only where the reason is
-    reported. `fitting` and `among` are fast forms that must agree with it: `fitting(nodes)` are those of the nodes, in
-    their order, for which `why` returns None, and `among` has the bit `1 << node.number` of every node that is allowed.
-    The cycle uses `among` if set, else `fitting`, else `why`. With a `question` the result for a node depends on it and
-    the node's state only, so it holds for all pods for which the plugin has an equal question. `by_choice`: the result
-    depends on `PodInfo.choice` for the node only. `reasons(nodes)` returns which of these nodes `why` rejects for which
-    reason; sets of nodes are bits. `texts(nodes)` returns the problems of each of them, nothing where `why` returns
-    None; it takes precedence over the plugin's messages, and its reason is the first of those that the plugin declares.
-    `hopeless`, of a LOCAL filter, returns whether a node would be rejected even without any pods.
+    reported. `fitting` and `allowed_nodes` are fast forms that must agree with it: `fitting(nodes)` are those of the
+    nodes, in their order, for which `why` returns None, and `allowed_nodes` has the bit `1 << node.number` of every
+    node that is allowed. The cycle uses `allowed_nodes` if set, else `fitting`, else `why`. With a `cache_key` the
+    result for a node depends on it and the node's state only, so it holds for all pods for which the plugin has an
+    equal key. `by_choice`: the result depends on `PodInfo.choice` for the node only. `reasons(nodes)` returns which of
+    these nodes `why` rejects for which reason; sets of nodes are bits. `texts(nodes)` returns the problems of each of
+    them, nothing where `why` returns None; it takes precedence over the plugin's messages, and its reason is the first
+    of those that the plugin declares. `unresolvable`, of a LOCAL filter, returns whether a node would be rejected even
+    without any pods.
     """
 
     why: Callable[[NodeInfo], Rejection | None]
     fitting: Callable[[Sequence[NodeInfo]], Sequence[NodeInfo]] | None = None
-    among: int | None = None
-    question: Hashable | None = None
+    allowed_nodes: int | None = None
+    cache_key: Hashable | None = None
     by_choice: bool = False
     reasons: Callable[[int], Iterable[tuple[Reason, int]]] | None = None
     texts: Callable[[Sequence[NodeInfo]], Sequence[tuple[str, ...]]] | None = None
-    hopeless: Callable[[NodeInfo], bool] | None = None
+    unresolvable: Callable[[NodeInfo], bool] | None = None
 
 
 class Allowing(Protocol):
@@ -83,9 +84,9 @@ def rule_of_verdicts(
     """
     if not verdicts:
         return None
-    among = everything
+    allowed_nodes = everything
     for verdict in verdicts:
-        among &= verdict.allowed
+        allowed_nodes &= verdict.allowed
 
     def why(state: NodeInfo) -> Rejection | None:
         refusing = next((verdict for verdict in verdicts if not verdict.allowed >> state.number & 1), None)
@@ -96,7 +97,7 @@ def rule_of_verdicts(
             yield from reasons_of(verdict, nodes & ~verdict.allowed)
             nodes &= verdict.allowed
 
-    return NodeRule(why, among=among, reasons=reasons)
+    return NodeRule(why, allowed_nodes=allowed_nodes, reasons=reasons)
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +214,7 @@ class ScoreAlone(Score):
     """Ranks a node independently of any other."""
 
     @abstractmethod
-    def question(self, info: PodInfo, /) -> Hashable:
+    def cache_key(self, info: PodInfo, /) -> Hashable:
         """Return what the score depends on besides the node's state."""
 
 

@@ -106,8 +106,8 @@ def _add(
     """Add for each node how many pods its domain has, weighted by how many domains there are."""
     key, selector = constraint.topology_key, selector_of(constraint, pod)
     # Upstream counts a host's own pods without applying the inclusion policies.
-    among = everywhere if key == HOSTNAME_LABEL else everywhere & taking_part(constraint, pod, cluster)
-    counts = count_by_domain(key, selector, pod, among, cluster)
+    allowed_nodes = everywhere if key == HOSTNAME_LABEL else everywhere & taking_part(constraint, pod, cluster)
+    counts = count_by_domain(key, selector, pod, allowed_nodes, cluster)
     domains = len(counted) if key == HOSTNAME_LABEL else len({state.labels[key] for state in counted})
     weight = log(domains + 2)
     for state in counted:

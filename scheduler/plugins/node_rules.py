@@ -61,14 +61,14 @@ class TaintToleration(Filter):
         if not cluster.index.taints:
             return None
         tolerations = info.pod.tolerations
-        among = cluster.index.tolerated(tolerations)
+        allowed_nodes = cluster.index.tolerated(tolerations)
 
         def reasons(nodes: int) -> Iterable[tuple[Reason, int]]:
-            refused = nodes & ~among
+            refused = nodes & ~allowed_nodes
             cordoned = 0 if tolerates_unschedulable(tolerations) else cluster.index.taints.get(UNSCHEDULABLE, 0)
             return (Reason.NODE_UNSCHEDULABLE, refused & cordoned), (Reason.TAINT_NOT_TOLERATED, refused & ~cordoned)
 
-        return NodeRule(lambda state: refuse_taints(info.pod, state.node), among=among, reasons=reasons)
+        return NodeRule(lambda state: refuse_taints(info.pod, state.node), allowed_nodes=allowed_nodes, reasons=reasons)
 
 
 class EnforcedNodeAffinity(Filter):
@@ -99,7 +99,7 @@ class EnforcedNodeAffinity(Filter):
             wanted = affinity_text(required)
             return Rejection(Reason.ENFORCED_NODE_AFFINITY, state.name, wanted, "labels that do not match")
 
-        return NodeRule(why, among=cluster.index.selected((), required))
+        return NodeRule(why, allowed_nodes=cluster.index.selected((), required))
 
 
 class NodeAffinity(PreFilter, Filter):
@@ -132,8 +132,8 @@ class NodeAffinity(PreFilter, Filter):
         pod = info.pod
         if not pod.node_selector and pod.node_affinity is None:
             return None
-        among = cluster.index.selected(pod.node_selector, pod.node_affinity)
-        return NodeRule(lambda state: refuse_labels(pod, state.node), among=among)
+        allowed_nodes = cluster.index.selected(pod.node_selector, pod.node_affinity)
+        return NodeRule(lambda state: refuse_labels(pod, state.node), allowed_nodes=allowed_nodes)
 
 
 def _turned(change: ClusterEvent, allows: Callable[[Node], bool]) -> bool:

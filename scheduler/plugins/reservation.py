@@ -89,7 +89,7 @@ class VolumeHealth(Filter):
     queueing_hint = VOLUME_FOUND
 
     def rule(self, info: PodInfo, cluster: ClusterView) -> NodeRule | None:
-        drivers = _ailing_drivers(info, cluster)
+        drivers = _unhealthy_drivers(info, cluster)
         if not info.claims.delayed:
             return _reaching_storage(drivers, cluster) if drivers else None
 
@@ -140,20 +140,24 @@ class LocalStorage(Filter):
         return NodeRule(why)
 
 
-def _ailing_drivers(info: PodInfo, cluster: ClusterView) -> frozenset[str]:
+def _unhealthy_drivers(info: PodInfo, cluster: ClusterView) -> frozenset[str]:
     """Return those drivers of the pod's volumes on which some node reports."""
-    ailing = cluster.storage.snapshot.csi_nodes_by_ailing_driver
-    return frozenset(volume.driver for _, volume in info.claims.bound if volume.driver in ailing) if ailing else _NONE
+    unhealthy = cluster.storage.snapshot.csi_nodes_by_unhealthy_driver
+    return (
+        frozenset(volume.driver for _, volume in info.claims.bound if volume.driver in unhealthy)
+        if unhealthy
+        else _NONE
+    )
 
 
 def _reaching_storage(drivers: frozenset[str], cluster: ClusterView) -> NodeRule:
-    snapshot, among = cluster.storage.snapshot, cluster.index.everything
-    reporting = {name for driver in drivers for name in snapshot.csi_nodes_by_ailing_driver.get(driver, ())}
+    snapshot, allowed_nodes = cluster.storage.snapshot, cluster.index.everything
+    reporting = {name for driver in drivers for name in snapshot.csi_nodes_by_unhealthy_driver.get(driver, ())}
     for name in reporting:
         state = cluster.node(name)
         if state is not None and not state.cut_off.isdisjoint(drivers):
-            among &= ~(1 << state.number)
-    return NodeRule(lambda state: refuse_storage(drivers, snapshot, state.name), among=among)
+            allowed_nodes &= ~(1 << state.number)
+    return NodeRule(lambda state: refuse_storage(drivers, snapshot, state.name), allowed_nodes=allowed_nodes)
 
 
 def _reserved_volumes(info: PodInfo, cluster: ClusterView) -> list[Volume]:

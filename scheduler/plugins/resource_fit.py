@@ -81,10 +81,10 @@ class NodeResourcesFit(Filter):
         def why(state: NodeInfo) -> Rejection | None:
             return refuse_resources(pod, state.name, state.free)
 
-        def hopeless(state: NodeInfo) -> bool:
+        def unresolvable(state: NodeInfo) -> bool:
             return not has_room(state.allocatable, pod.requests)
 
-        return NodeRule(why, fitting, question=pod.requests, texts=texts, hopeless=hopeless)
+        return NodeRule(why, fitting, cache_key=pod.requests, texts=texts, unresolvable=unresolvable)
 
 
 class NodePorts(Filter):
@@ -101,7 +101,7 @@ class NodePorts(Filter):
         wanted = host_ports(info.pod)
         if not wanted:
             return None
-        return NodeRule(lambda state: refuse_ports(info.pod, state), question=wanted)
+        return NodeRule(lambda state: refuse_ports(info.pod, state), cache_key=wanted)
 
 
 class DiskConflict(Filter):
@@ -114,7 +114,7 @@ class DiskConflict(Filter):
 
     def rule(self, info: PodInfo, _: ClusterView) -> NodeRule | None:
         wanted = disks_of(info.pod)
-        return NodeRule(lambda state: refuse_disks(info.pod, state), question=wanted) if wanted else None
+        return NodeRule(lambda state: refuse_disks(info.pod, state), cache_key=wanted) if wanted else None
 
 
 def refuse_disks(pod: Pod, state: NodeInfo) -> Rejection | None:

@@ -32,7 +32,7 @@ class _Allocated(ScoreAlone):
         self._weights = tuple(thresholds.resources.items())
         self._memory: NodeMemory[int] = NodeMemory()
 
-    def question(self, info: PodInfo) -> Hashable:
+    def cache_key(self, info: PodInfo) -> Hashable:
         return _wanted(info.pod, self._weights)
 
     def scores(self, info: PodInfo, _: ClusterView, nodes: Sequence[NodeInfo]) -> Sequence[int]:
@@ -78,7 +78,7 @@ class Balanced(ScoreAlone):
         self._resources = tuple(thresholds.resources)
         self._memory: NodeMemory[int] = NodeMemory()
 
-    def question(self, info: PodInfo) -> Hashable:
+    def cache_key(self, info: PodInfo) -> Hashable:
         return self._counted(info.pod)
 
     def scores(self, info: PodInfo, _: ClusterView, nodes: Sequence[NodeInfo]) -> Sequence[int] | None:

@@ -51,7 +51,7 @@ class _Spread:
 
     constraint: SpreadConstraint
     selector: LabelSelector | None
-    among: int
+    allowed_nodes: int
     domains: Mapping[str, int]
     fewest: int
     second: int
@@ -90,7 +90,7 @@ class SpreadTally:
         if matches is None:
             matches = self._selected[pod.labels] = [_selects(spread.selector, pod.labels) for spread in self._spreads]
         counted = zip(self._spreads, matches, strict=True)
-        return tuple([int(selected and spread.among >> state.number & 1) for spread, selected in counted])
+        return tuple([int(selected and spread.allowed_nodes >> state.number & 1) for spread, selected in counted])
 
     def allows(self, state: NodeInfo, counts: Counts) -> bool:
         for spread, count in zip(self._spreads, counts, strict=True):
@@ -105,13 +105,13 @@ def _selects(selector: LabelSelector | None, labels: Pairs) -> bool:
 
 
 def _counted(pod: Pod, constraint: SpreadConstraint, everywhere: int, cluster: ClusterView) -> _Spread:
-    selector, among = selector_of(constraint, pod), everywhere & taking_part(constraint, pod, cluster)
-    domains = count_by_domain(constraint.topology_key, selector, pod, among, cluster)
+    selector, allowed_nodes = selector_of(constraint, pod), everywhere & taking_part(constraint, pod, cluster)
+    domains = count_by_domain(constraint.topology_key, selector, pod, allowed_nodes, cluster)
     least = sorted(domains.values())[:2]
     return _Spread(
         constraint=constraint,
         selector=selector,
-        among=among,
+        allowed_nodes=allowed_nodes,
         domains=domains,
         fewest=least[0] if least else 0,
         # With a single domain only its own count can be the minimum.

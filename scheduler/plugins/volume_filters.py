@@ -149,7 +149,7 @@ class VolumeBinding(PreFilter, Filter):
             return about(state, rejections[0]) if rejections else None
 
         if not info.claims.delayed:
-            return NodeRule(why, among=_reaching_all(info, cluster))
+            return NodeRule(why, allowed_nodes=_reaching_all(info, cluster))
 
         def fitting(nodes: Sequence[NodeInfo]) -> Sequence[NodeInfo]:
             return [state for state in nodes if not info.choice(state).own.rejections]
@@ -201,8 +201,8 @@ class NodeVolumeLimits(Filter):
 
         # Claims that are not bound and not used by other pods are attached nowhere: the number per driver is enough.
         is_new = not info.claims.bound and not any(key in cluster.claim_users for key in info.pod.claim_keys)
-        question = tuple(sorted(driver for driver, _ in wanted)) if is_new else None
-        return NodeRule(lambda state: attach_refusal(state.name, wanted, state.attach), fitting, question=question)
+        cache_key = tuple(sorted(driver for driver, _ in wanted)) if is_new else None
+        return NodeRule(lambda state: attach_refusal(state.name, wanted, state.attach), fitting, cache_key=cache_key)
 
 
 class ClaimTally:
@@ -250,7 +250,7 @@ class VolumeRestrictions(Filter):
         claim, user = used
         wanted = f"exclusive use of claim {claim.key} ({READ_WRITE_ONCE_POD})"
         return NodeRule(
-            lambda state: Rejection(Reason.VOLUME_IN_USE, state.name, wanted, f"in use by pod {user}"), among=0
+            lambda state: Rejection(Reason.VOLUME_IN_USE, state.name, wanted, f"in use by pod {user}"), allowed_nodes=0
         )
 
 

@@ -112,6 +112,6 @@ def on_nominated(pod: Pod, node: str, cluster: ClusterView, profile: Profile) ->
     if state is None:
         return None
     judgement = judge(pod, cluster, profile)
-    if not judgement.among >> state.number & 1 or judgement.why(state) is not None:
+    if not judgement.allowed_nodes >> state.number & 1 or judgement.why(state) is not None:
         return None
     return ScheduleResult(pod, node, judgement.info.choice(state).own)

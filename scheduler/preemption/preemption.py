@@ -151,8 +151,8 @@ def _curable(unschedulable: Unschedulable, question: Question, profile: Profile)
         curable &= confined if isinstance(confined, int) else curable
     for rule in question.unmoved:
         curable &= ~refused_by(rule, curable, alike)
-    for hopeless in (rule.hopeless for rule in question.local if rule.hopeless is not None):
-        curable &= ~numbers_of(filter(hopeless, states_of(curable, cluster)))
+    for unresolvable in (rule.unresolvable for rule in question.local if rule.unresolvable is not None):
+        curable &= ~numbers_of(filter(unresolvable, states_of(curable, cluster)))
     # Where there is no room either, that is what is reported, and room can be made.
     roomy = passing(question.local, states_of(_incurable(question.wide, curable, alike), cluster))
     return states_of(curable & ~numbers_of(roomy), cluster)

@@ -20,7 +20,7 @@ from scheduler.framework.plugin import SortKey
 from scheduler.queue.heap import Heap
 from scheduler.queue.hints import Hints, may_help
 from scheduler.queue.in_flight_events import InFlightEvents
-from scheduler.queue.unschedulable_pods import RefusedPods
+from scheduler.queue.unschedulable_pods import UnschedulablePods
 from scheduler.queue.validation import refuse_pod
 
 FIRST_BACKOFF: Final = 1.0
@@ -93,7 +93,7 @@ class SchedulingQueue:
         self._active: Heap[SortKey, str] = Heap()
         self._backoff: Heap[float, str] = Heap()
         self._timed: Heap[float, str] = Heap()
-        self._refused = RefusedPods()
+        self._refused = UnschedulablePods()
         self._in_flight = InFlightEvents()
 
     def upsert(self, pod: Pod, now: float) -> Rejection | None:

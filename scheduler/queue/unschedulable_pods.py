@@ -40,7 +40,7 @@ class _Filed:
         return self.wanted.volumes if self.wanted is not None else frozenset()
 
 
-class RefusedPods:
+class UnschedulablePods:
     """Finds the unschedulable pods that a change may help, at a cost that grows with the number of kinds of pods."""
 
     def __init__(self) -> None:

@@ -88,9 +88,11 @@ def with_failed_driver(storage: View, driver: str, nodes: Iterable[str]) -> View
     for name in volumes:
         storage = with_failed_volume(storage, name)
     reporting = {name: _reporting(snapshot.csi_nodes.get(name) or CSINode(name, name, 1), driver) for name in names}
-    ailing = {**snapshot.csi_nodes_by_ailing_driver, driver: tuple(names)}
+    unhealthy = {**snapshot.csi_nodes_by_unhealthy_driver, driver: tuple(names)}
     csi_nodes = snapshot.csi_nodes.update(reporting)
-    return replace(storage, snapshot=replace(storage.snapshot, csi_nodes=csi_nodes, csi_nodes_by_ailing_driver=ailing))
+    return replace(
+        storage, snapshot=replace(storage.snapshot, csi_nodes=csi_nodes, csi_nodes_by_unhealthy_driver=unhealthy)
+    )
 
 
 def with_new_claim(storage: View, key: str) -> View:

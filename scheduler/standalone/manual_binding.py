@@ -48,7 +48,7 @@ class ManualBinding:
         aside = _refuse_kept_aside(pod)
         if aside is not None:
             return aside
-        attempt, ending = self._scheduler.waiting.take(key), self._expect(key)
+        attempt, ending = self._scheduler.queue.take(key), self._expect(key)
         refused = await self._try(attempt, node) if attempt is not None else None
         if refused is not None:
             return refused
@@ -61,13 +61,13 @@ class ManualBinding:
         pod = self._find(key, uid) if self._scheduler.takes_work else _STOPPED
         if isinstance(pod, Refused):
             return pod
-        reserved = self._scheduler.cluster.assumed().get(key)
+        reserved = self._scheduler.cache.assumed().get(key)
         if reserved is None:
             return Released()
         ending = self._expect(key)
         # Execution of a decision may begin in between.
         await asyncio.sleep(0)
-        await self._scheduler.cycle.withdraw(reserved.pod, "a request to unbind it")
+        await self._scheduler.binding_cycle.withdraw(reserved.pod, "a request to unbind it")
         result = await ending
         if result is None:
             return _STOPPED
@@ -75,7 +75,7 @@ class ManualBinding:
 
     def _find(self, key: str, uid: str) -> Pod | Refused:
         """Return the pod if it waits for a node and names this scheduler."""
-        waiting = self._scheduler.waiting.get(key)
+        waiting = self._scheduler.queue.get(key)
         pod = waiting or self._scheduler.store.pods.items.get(key) or self._scheduler.pods.items.get(key)
         if pod is None:
             return Refused(Refusal.POD_NOT_FOUND, f"pod {key}: no pod that waits for this scheduler or has a node")
@@ -87,18 +87,18 @@ class ManualBinding:
             return Refused(Refusal.NOT_OURS, f"pod {key} has ended or is being deleted")
         if waiting is not None:
             return pod
-        assumed = self._scheduler.cluster.assumed().get(key)
+        assumed = self._scheduler.cache.assumed().get(key)
         return _has_node(key, pod.node_name or (assumed.node if assumed is not None else "a node"))
 
     async def _try(self, attempt: Attempt, node: str) -> Refused | None:
         """Schedule the pod now. Return why that is not possible; None if there is a result to wait for."""
         try:
-            begun = await (self._only_on(attempt, node) if node else self._scheduler.attempts.begin(attempt))
+            begun = await (self._only_on(attempt, node) if node else self._scheduler.schedule_one.begin(attempt))
         except PluginFailed as failure:
-            self._scheduler.waiting.retry(attempt, self._scheduler.clock.monotonic())
+            self._scheduler.queue.retry(attempt, self._scheduler.clock.monotonic())
             return Refused(Refusal.FAILED, str(failure))
         except Exception:
-            self._scheduler.waiting.retry(attempt, self._scheduler.clock.monotonic())
+            self._scheduler.queue.retry(attempt, self._scheduler.clock.monotonic())
             raise
         finally:
             self._scheduler.wake()
@@ -106,32 +106,32 @@ class ManualBinding:
             return begun
         if begun is not None and not self._scheduler.takes_work:
             begun.close()
-            self._scheduler.cluster.forget(attempt.pod.key)
+            self._scheduler.cache.forget(attempt.pod.key)
             return _STOPPED
         if begun is not None:
             self._scheduler.start(begun)
-        elif self._scheduler.waiting.get(attempt.pod.key) is None:
+        elif self._scheduler.queue.get(attempt.pod.key) is None:
             return _has_node(attempt.pod.key, "a node")
         return None
 
     async def _only_on(self, attempt: Attempt, node: str) -> Work | Refused | None:
-        async with self._scheduler.attempts.deciding:
+        async with self._scheduler.schedule_one.deciding:
             return await self._placed_on(attempt, node)
 
     async def _placed_on(self, attempt: Attempt, node: str) -> Work | Refused | None:
-        pod, attempts, room = attempt.pod, self._scheduler.attempts, self._scheduler.room
-        view = await self._scheduler.cluster.current(self._scheduler.clock)
+        pod, schedule_one, post_filter = attempt.pod, self._scheduler.schedule_one, self._scheduler.post_filter
+        view = await self._scheduler.cache.current(self._scheduler.clock)
         profile = self._scheduler.configuration.current.profiles[pod.scheduler_name]
         confined = replace(profile, pre_filters=(_OnlyOn(node), *profile.pre_filters))
-        work = partial(room.decide, pod, view, confined, _Afresh(), room.moment(pod))
-        decision = await attempts.decided(pod, view, work)
+        work = partial(post_filter.decide, pod, view, confined, _Afresh(), post_filter.moment(pod))
+        decision = await schedule_one.decided(pod, view, work)
         if isinstance(decision, ScheduleResult):
-            return attempts.place(attempt, decision, view)
-        self._scheduler.waiting.retry(attempt, self._scheduler.clock.monotonic())
+            return schedule_one.place(attempt, decision, view)
+        self._scheduler.queue.retry(attempt, self._scheduler.clock.monotonic())
         state = view.node(node)
         if state is None:
             return Refused(Refusal.REJECTED, f"node {node} does not exist")
-        why = await attempts.decided(pod, view, lambda: judge(pod, view, profile).why(state))
+        why = await schedule_one.decided(pod, view, lambda: judge(pod, view, profile).why(state))
         if why is None:
             return Refused(Refusal.REJECTED, f"pods on node {node} are being preempted for pods of higher priority")
         return Refused(Refusal.REJECTED, f"pod {pod.key} does not fit node {node}", (why,))
@@ -142,7 +142,7 @@ class ManualBinding:
         if node not in ("", placement.node):
             return _has_node(ending.pod.key, placement.node)
         volumes = {claim.name: volume.name for claim, volume in placement.volumes.volumes}
-        claims = self._scheduler.cluster.snapshot().claims
+        claims = self._scheduler.cache.snapshot().claims
         for named in ending.pod.claims:
             claim = claims.get(f"{ending.pod.namespace}/{named.name}")
             if claim is not None and claim.volume_name:
@@ -157,12 +157,12 @@ class ManualBinding:
             return Refused(Refusal.POD_NOT_FOUND, f"pod {ending.pod.key} was deleted")
         if not ending.refused:
             return Refused(Refusal.FAILED, ending.text)
-        pod, attempts = ending.pod, self._scheduler.attempts
-        async with attempts.deciding:
-            view = await self._scheduler.cluster.current(self._scheduler.clock)
+        pod, schedule_one = ending.pod, self._scheduler.schedule_one
+        async with schedule_one.deciding:
+            view = await self._scheduler.cache.current(self._scheduler.clock)
             profile = self._scheduler.configuration.current.profiles[pod.scheduler_name]
             work = partial(_rejections, pod, view, profile)
-            return Refused(Refusal.REJECTED, ending.text, await attempts.decided(pod, view, work))
+            return Refused(Refusal.REJECTED, ending.text, await schedule_one.decided(pod, view, work))
 
     def _expect(self, key: str) -> asyncio.Future[Ending | None]:
         future: asyncio.Future[Ending | None] = asyncio.get_running_loop().create_future()

@@ -58,18 +58,18 @@ class StatusWriter(StatusSink, Protocol):
 
 
 @dataclass(slots=True)
-class Attempts:
+class ScheduleOne:
     """Makes attempts. An error in one is reported, and does not affect other pods.
 
     `wake` is called when a pod may have become due without a watch event.
     """
 
-    waiting: SchedulingQueue
-    cluster: SchedulerCache
-    room: PostFilter
+    queue: SchedulingQueue
+    cache: SchedulerCache
+    post_filter: PostFilter
     decider: DecidesPods
     configuration: CurrentConfiguration
-    cycle: BindingCycle
+    binding_cycle: BindingCycle
     assignments: AssignmentCheck
     report: AttemptReport
     metrics: AttemptMetrics
@@ -81,7 +81,7 @@ class Attempts:
     async def begin(self, attempt: Attempt) -> Work | None:
         """Decide about a pod; return the work that executes the decision, None if there is none."""
         async with self.deciding:
-            view = await self.cluster.current(self.clock)
+            view = await self.cache.current(self.clock)
             pod = self._due(attempt)
             return await self._begun(attempt, pod, view) if pod is not None else None
 
@@ -93,7 +93,7 @@ class Attempts:
         if is_short(pod, view):
             return decide()
         decision = await self.aside(decide)
-        await self.cluster.current(self.clock)
+        await self.cache.current(self.clock)
         return decision
 
     async def _begun(self, attempt: Attempt, pod: Pod, view: ClusterView) -> Work | None:
@@ -101,13 +101,13 @@ class Attempts:
             return await self._decide(attempt, pod, view)
         except PluginFailed as failure:
             self.report.plugin_failed(pod, str(failure))
-            self.waiting.retry(attempt, self.clock.monotonic())
+            self.queue.retry(attempt, self.clock.monotonic())
             return None
         except Exception as error:
             # A rule that fails for one pod must not keep the others from being scheduled.
             logger.exception("Scheduling decision failed", extra={"pod": pod.key})
             self.report.error(pod, Reason.SCHEDULER_ERROR, f"{type(error).__name__}: {error}")
-            self.waiting.retry(attempt, self.clock.monotonic())
+            self.queue.retry(attempt, self.clock.monotonic())
             return None
 
     def invalid(self, pod: Pod, rejection: Rejection) -> None:
@@ -115,31 +115,31 @@ class Attempts:
         self.report.invalid(pod, rejection.reason, whole_text(rejection))
 
     def _is_assumed(self, pod: Pod) -> bool:
-        placement = self.cluster.assumed().get(pod.key)
+        placement = self.cache.assumed().get(pod.key)
         return placement is not None and placement.pod.uid == pod.uid
 
     def _due(self, attempt: Attempt) -> Pod | None:
         """Return the pod of the attempt, None if it is gone or has a node by now: then the attempt is done."""
-        pod = self.waiting.get(attempt.pod.key)
+        pod = self.queue.get(attempt.pod.key)
         if pod is None or pod.uid != attempt.pod.uid or self._is_assumed(pod):
-            self.waiting.done(attempt)
+            self.queue.done(attempt)
             return None
         return pod
 
     async def _decide(self, attempt: Attempt, pod: Pod, view: ClusterView) -> Work | None:
         profile = self.configuration.current.profiles[pod.scheduler_name]
-        began, moment = self.clock.monotonic(), self.room.moment(pod)
-        work = partial(self.room.decide, pod, view, profile, self.decider, moment)
+        began, moment = self.clock.monotonic(), self.post_filter.moment(pod)
+        work = partial(self.post_filter.decide, pod, view, profile, self.decider, moment)
         decision = await self.decided(pod, view, work)
         fits = not isinstance(decision, Unschedulable)
         self.metrics.decided(pod.scheduler_name, self.clock.monotonic() - began, fits=fits)
         if isinstance(decision, ScheduleResult):
             return self.place(attempt, decision, view, began) if self._due(attempt) is not None else None
-        explain = partial(_explained, decision, partial(self.room.victims, decision, view, profile, moment))
+        explain = partial(_explained, decision, partial(self.post_filter.victims, decision, view, profile, moment))
         diagnosis, answer = await self.decided(pod, view, explain)
         if self._due(attempt) is None:
             return None
-        self.room.nominate(pod, answer, moment)
+        self.post_filter.nominate(pod, answer, moment)
         return self._refused(attempt, pod, decision, diagnosis, answer)
 
     def place(
@@ -149,19 +149,21 @@ class Attempts:
 
         `began` is when the decision began, by the monotonic clock; None if it took no time.
         """
-        rejection = self._refuse_taken(placement, view) or self.cluster.assume(placement, self.cycle.plugins.reserves)
+        rejection = self._refuse_taken(placement, view) or self.cache.assume(
+            placement, self.binding_cycle.plugins.reserves
+        )
         if rejection is not None:
             self.report.lost(placement.pod, rejection.reason)
-            self.waiting.retry(attempt, self.clock.monotonic())
+            self.queue.retry(attempt, self.clock.monotonic())
             return None
-        self.room.assumed(placement.pod, placement.node)
+        self.post_filter.assumed(placement.pod, placement.node)
         node = view.node(placement.node)
         zone = node.zone if node is not None else ""
         return self._carry_out(attempt, placement, zone, self.clock.monotonic() if began is None else began)
 
     def _refuse_taken(self, placement: ScheduleResult, view: ClusterView) -> Rejection | None:
         """Return what others have taken of the node since the view was made: a decision aside takes time."""
-        now = self.cluster.view(self.clock.now())
+        now = self.cache.view(self.clock.now())
         if now.nodes is view.nodes:
             return None
         return refuse_taken(placement, now.node(placement.node), now.storage.snapshot)
@@ -179,7 +181,7 @@ class Attempts:
             self.report.refused(pod, diagnosis, diagnosis.text(), answer.node)
             return self._clear(attempt, pod, unschedulable, diagnosis, answer)
         hints = diagnosis.hints | {EVICTION} if answer.protected else diagnosis.hints
-        self.waiting.failed(attempt, hints, self.clock.monotonic(), wanted_by(unschedulable))
+        self.queue.failed(attempt, hints, self.clock.monotonic(), wanted_by(unschedulable))
         self.report.refused(pod, diagnosis, diagnosis.text(answer.why), None if answer.waits else "")
         return None
 
@@ -188,7 +190,7 @@ class Attempts:
     ) -> None:
         """Nominate a node for a pod. The pod waits for its victims to end, or is retried if they cannot be evicted."""
         try:
-            refusal = await self.room.evict(await self._withdrawn(preemption, pod), pod)
+            refusal = await self.post_filter.evict(await self._withdrawn(preemption, pod), pod)
         except LeadershipLost:
             raise
         except Exception as error:
@@ -197,9 +199,9 @@ class Attempts:
         now = self.clock.monotonic()
         if refusal:
             self.report.refused(pod, diagnosis, diagnosis.text(f"preemption: {refusal}."), "")
-            self.waiting.retry(attempt, now)
+            self.queue.retry(attempt, now)
         else:
-            self.waiting.failed(attempt, diagnosis.hints, now, wanted_by(unschedulable))
+            self.queue.failed(attempt, diagnosis.hints, now, wanted_by(unschedulable))
         self.wake()
 
     async def _withdrawn(self, preemption: Preemption, pod: Pod) -> Preemption:
@@ -213,7 +215,7 @@ class Attempts:
             if victim.node_name:
                 victims.append(victim)
                 continue
-            await self.cycle.withdraw(victim, f"preemption by pod {pod.uid}")
+            await self.binding_cycle.withdraw(victim, f"preemption by pod {pod.uid}")
             if await self.assignments.has_node(victim):
                 victims.append(victim)
             else:
@@ -222,10 +224,10 @@ class Attempts:
 
     async def _carry_out(self, attempt: Attempt, placement: ScheduleResult, zone: str, began: float) -> None:
         pod, decided = placement.pod, self.clock.monotonic()
-        if self.cycle.has_work_before(placement):
+        if self.binding_cycle.has_work_before(placement):
             self.report.expected(placement)
         try:
-            rejection = await self.cycle.carry_out(placement)
+            rejection = await self.binding_cycle.carry_out(placement)
         except LeadershipLost:
             raise
         except KubeError as error:
@@ -240,22 +242,22 @@ class Attempts:
                 self._take_back(attempt, placement, rejection.reason, whole_text(rejection))
                 return
             now = self.clock.monotonic()
-            self.cluster.bound(pod.key, now)
-            self.waiting.done(attempt)
+            self.cache.bound(pod.key, now)
+            self.queue.done(attempt)
             times = SchedulingTimes(now - attempt.since, now - began, now - decided)
             self.report.scheduled(placement, zone, times, attempt.number)
 
     def _take_back(self, attempt: Attempt, placement: ScheduleResult, reason: Reason, text: str) -> None:
         """Forget a placement that could not be executed: pods that were rejected because of it are retried."""
         pod, now = placement.pod, self.clock.monotonic()
-        self.cluster.forget(pod.key)
-        if reason in _LOST or self.waiting.get(pod.key) is None:
+        self.cache.forget(pod.key)
+        if reason in _LOST or self.queue.get(pod.key) is None:
             self.report.lost(pod, reason)
         else:
             self.report.error(pod, reason, text, nominated="")
-        self.waiting.retry(attempt, now)
-        for change in forgotten(placement, self.cluster.snapshot()):
-            self.waiting.change(change, now)
+        self.queue.retry(attempt, now)
+        for change in forgotten(placement, self.cache.snapshot()):
+            self.queue.change(change, now)
         self.wake()
 
 

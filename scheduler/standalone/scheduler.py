@@ -27,7 +27,7 @@ from scheduler.standalone.assignment_check import AssignmentCheck, NotAssigned
 from scheduler.standalone.attempt_report import AttemptMetrics, AttemptReport
 from scheduler.standalone.cache import PATIENCE, SchedulerCache
 from scheduler.standalone.post_filter import EvictsPods, PostFilter
-from scheduler.standalone.schedule_one import Attempts, CurrentConfiguration, StatusWriter, Work
+from scheduler.standalone.schedule_one import CurrentConfiguration, ScheduleOne, StatusWriter, Work
 
 BATCH: Final = 16
 """Pods taken from the queue at once; a pod of higher priority that arrives later waits for so many decisions."""
@@ -65,12 +65,10 @@ class Scheduler:
         `plugins`, `evictor` and `status` write, under the Lease of this term. Decisions that may take long are made
         `aside`.
         """
-        self.store, self.pods, self.cluster, self.clock = store, pods, cluster, clock
+        self.store, self.pods, self.cache, self.clock = store, pods, cluster, clock
         self.configuration = configuration
-        self.waiting = SchedulingQueue(
-            lambda pod: configuration.current.profiles[pod.scheduler_name].queue_sort.key(pod)
-        )
-        self.cycle, self.room = BindingCycle(plugins), PostFilter(store.budgets, evictor, status)
+        self.queue = SchedulingQueue(lambda pod: configuration.current.profiles[pod.scheduler_name].queue_sort.key(pod))
+        self.binding_cycle, self.post_filter = BindingCycle(plugins), PostFilter(store.budgets, evictor, status)
         self.report = AttemptReport(events, status, metrics)
         self.ended: list[Callable[[], None]] = []
         """Called when the term is over."""
@@ -80,13 +78,13 @@ class Scheduler:
         self._bindings: set[asyncio.Task[None]] = set()
         self._group = asyncio.TaskGroup()
         self._running = False
-        self.attempts = Attempts(
-            self.waiting,
+        self.schedule_one = ScheduleOne(
+            self.queue,
             cluster,
-            self.room,
+            self.post_filter,
             Decider(),
             configuration,
-            self.cycle,
+            self.binding_cycle,
             self._assignments,
             self.report,
             metrics,
@@ -103,7 +101,7 @@ class Scheduler:
 
         Raises LeadershipLost.
         """
-        self.room.listeners.append(self._renounced)
+        self.post_filter.listeners.append(self._renounced)
         try:
             with one_loss(), self._changes.following(), self.pods.listening(self._pod_changed):
                 await self._queue_all()
@@ -135,12 +133,12 @@ class Scheduler:
 
     def changed(self, change: ClusterEvent) -> None:
         """Apply a change in the cluster that may help a pod that fits nowhere."""
-        self.waiting.change(change, self.clock.monotonic())
+        self.queue.change(change, self.clock.monotonic())
         self._work.set()
 
     def rules_changed(self) -> None:
         """A new configuration is in force: it may make unschedulable pods schedulable."""
-        self.waiting.wake_all(self.clock.monotonic())
+        self.queue.wake_all(self.clock.monotonic())
         self._work.set()
 
     async def _queue_all(self) -> None:
@@ -155,20 +153,20 @@ class Scheduler:
     def _renounced(self, pod: Pod, node: str) -> None:
         """A node is not nominated for a pod any more: the pod looks for another one, and others may fit there."""
         self.changed(renounced(pod, node))
-        self.waiting.wake(pod.key, self.clock.monotonic())
+        self.queue.wake(pod.key, self.clock.monotonic())
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         for pod in (new, old):
-            if pod is not None and not self.cluster.counts(pod):
-                self.room.pod_changed(old, new)
+            if pod is not None and not self.cache.counts(pod):
+                self.post_filter.pod_changed(old, new)
                 break
         if new is not None and not new.deleting:
-            invalid = self.waiting.upsert(new, self.clock.monotonic())
+            invalid = self.queue.upsert(new, self.clock.monotonic())
             if invalid is not None:
-                self.attempts.invalid(new, invalid)
+                self.schedule_one.invalid(new, invalid)
             self._work.set()
         elif (gone := new or old) is not None:
-            self.waiting.remove(gone.key)
+            self.queue.remove(gone.key)
             self._status.forget(gone.key)
 
     async def _schedule(self) -> None:
@@ -177,7 +175,7 @@ class Scheduler:
             self._running = True
             await self._schedule_all()
             self._running = False
-            self.cycle.stop_waiting()
+            self.binding_cycle.stop_waiting()
             if self._bindings:
                 await asyncio.wait(self._bindings)
             for task in beside:
@@ -186,12 +184,12 @@ class Scheduler:
     async def _schedule_all(self) -> None:
         while not self._stopping.is_set():
             self._work.clear()
-            attempts = self.waiting.pop(self.clock.monotonic(), BATCH)
+            attempts = self.queue.pop(self.clock.monotonic(), BATCH)
             for attempt in attempts:
-                await self.cycle.room()
+                await self.binding_cycle.wait_for_slot()
                 if self._stopping.is_set():
                     return
-                work = await self.attempts.begin(attempt)
+                work = await self.schedule_one.begin(attempt)
                 if work is not None:
                     self.start(work)
                 # Watches, responses and the Lease get their turn after each decision.
@@ -200,7 +198,7 @@ class Scheduler:
                 await self._idle()
 
     async def _idle(self) -> None:
-        due = self.waiting.due_in(self.clock.monotonic())
+        due = self.queue.due_in(self.clock.monotonic())
         try:
             await (self._work.wait() if due is None else within(self.clock, max(0.0, due), self._work.wait()))
         except TimeoutError:
@@ -215,12 +213,12 @@ class Scheduler:
 
     def _not_assigned(self, ended: NotAssigned) -> None:
         placement = ended.placement
-        for change in forgotten(placement, self.cluster.snapshot()):
+        for change in forgotten(placement, self.cache.snapshot()):
             self.changed(change)
         key = placement.pod.key
         shown = self.pods.items.get(key)
         if shown is not None and shown.uid == placement.pod.uid:
             # A pod that is gone is not retried, although a watch has not shown its end yet.
-            self.waiting.remove(key)
+            self.queue.remove(key)
             if ended.waits:
                 self._pod_changed(None, shown)

@@ -47,9 +47,9 @@ def reasons(plugin: Filter, pod: model.Pod, cluster: ClusterView) -> dict[str, R
 
 def quickly(rule: NodeRule, cluster: ClusterView) -> list[str]:
     """The nodes that the rule's quick form lets pass."""
-    if rule.among is not None:
-        assert rule.among <= cluster.index.everything
-        return [state.name for state in cluster.nodes if rule.among >> state.number & 1]
+    if rule.allowed_nodes is not None:
+        assert rule.allowed_nodes <= cluster.index.everything
+        return [state.name for state in cluster.nodes if rule.allowed_nodes >> state.number & 1]
     if rule.fitting is not None:
         return [state.name for state in rule.fitting(cluster.nodes)]
     return [state.name for state in cluster.nodes if rule.why(state) is None]
@@ -58,8 +58,8 @@ def quickly(rule: NodeRule, cluster: ClusterView) -> list[str]:
 def best_placements(pod: model.Pod, cluster: ClusterView, profile: Profile) -> dict[str, ScheduleResult]:
     """By node, where the pod may go when all nodes are looked at: those that fit and score highest."""
     judgement = judge(pod, cluster, profile)
-    among = [state for state in cluster.nodes if judgement.among >> state.number & 1]
-    nodes = [state for state in among if judgement.why(state) is None]
+    allowed_nodes = [state for state in cluster.nodes if judgement.allowed_nodes >> state.number & 1]
+    nodes = [state for state in allowed_nodes if judgement.why(state) is None]
     sums = totals(judgement.info, cluster, profile, nodes)
     best = [state for state, total in zip(nodes, sums, strict=True) if total == max(sums)]
     return {state.name: placed(judgement, state) for state in best}

@@ -250,8 +250,8 @@ class Desk:
             annotations=Annotations(),
             aside=aside,
         )
-        self.waiting, self.room = self.scheduler.waiting, self.scheduler.room
-        self.decider = self.scheduler.attempts.decider
+        self.waiting, self.room = self.scheduler.queue, self.scheduler.post_filter
+        self.decider = self.scheduler.schedule_one.decider
 
     def add(self, *pods: Pod) -> None:
         for pod in pods:

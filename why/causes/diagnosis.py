@@ -192,8 +192,8 @@ def _followed(examination: _Examination, finding: Finding | None, claim: Claim, 
     first = examination.first(CLAIM_CHECKS, original)
     behind = _followed(examination, first, original, {*seen, original.key})
     if behind is not None and behind.code is Reason.WAIT_FOR_FIRST_CONSUMER:
-        look, note = finding.next[0], f"create a pod that uses {original.name}: its class binds on first use"
-        return replace(finding, evidence=(*finding.evidence, *behind.evidence), next=(replace(look, note=note),))
+        derived, note = finding.next[0], f"create a pod that uses {original.name}: its class binds on first use"
+        return replace(finding, evidence=(*finding.evidence, *behind.evidence), next=(replace(derived, note=note),))
     if behind is None or not behind.problem:
         return finding
     # A snapshot is between the two claims; a claim that is copied is the same object as the first one behind.
@@ -352,7 +352,7 @@ def _unexplained(kind: str, key: str, since: datetime | None, examination: _Exam
     """Return that no check found anything: inconclusive if something could not be read, else in progress."""
     facts = examination.facts
     namespace, _, name = key.partition("/")
-    look = (Step(f"kubectl -n {namespace} describe {'pod' if kind == POD else 'pvc'} {name}"),)
+    derived = (Step(f"kubectl -n {namespace} describe {'pod' if kind == POD else 'pvc'} {name}"),)
     words = last_words(facts, kind, key)
     is_old = since is not None and facts.now - since > _LONG
     # What would only have refined another answer may be the whole answer if nothing else explains the object.
@@ -360,8 +360,8 @@ def _unexplained(kind: str, key: str, since: datetime | None, examination: _Exam
     if unknown:
         missing = ", ".join(f"{source} ({facts.skipped[source]})" for source in sorted(unknown))
         message = f"Cannot tell without {missing}."
-        return Finding(Reason.INCONCLUSIVE, message, evidence=words, next=look, problem=False)
+        return Finding(Reason.INCONCLUSIVE, message, evidence=words, next=derived, problem=False)
     if since is not None and is_old:
         message = f"No problem was found, but it has taken {age_text(facts.now - since)}."
-        return Finding(Reason.PROGRESSING, message, evidence=words, next=look)
-    return Finding(Reason.PROGRESSING, _NOTHING_IN_THE_WAY, evidence=words, next=look, problem=False)
+        return Finding(Reason.PROGRESSING, message, evidence=words, next=derived)
+    return Finding(Reason.PROGRESSING, _NOTHING_IN_THE_WAY, evidence=words, next=derived, problem=False)

@@ -115,7 +115,7 @@ def own_volume(facts: Facts, claim: Claim) -> Volume | None:
 def smallest_fitting(facts: Facts, claim: Claim) -> Volume | None:
     """Return the smallest Available volume that Kubernetes would give to the claim on some node."""
     facts.need(Source.VOLUMES)
-    return facts.look.view.index.smallest(claim)
+    return facts.derived.view.index.smallest(claim)
 
 
 def fits_some_volume(facts: Facts, claim: Claim) -> bool:
@@ -125,7 +125,7 @@ def fits_some_volume(facts: Facts, claim: Claim) -> bool:
 def of_another_class(facts: Facts, claim: Claim) -> Iterator[Evidence]:
     """Yield an Available volume that would fit the claim but for its class, if there is one."""
     facts.need(Source.VOLUMES)
-    index = facts.look.view.index
+    index = facts.derived.view.index
     classes = {pool.storage_class for pool in index.shelves} - {class_of(claim)}
     for name in sorted(classes):
         volume = index.smallest(replace(claim, storage_class=name))

@@ -74,7 +74,7 @@ def volume_unhealthy(facts: Facts, volume: Volume) -> Finding | None:
     """Its driver, a node or Kubernetes reports the volume unhealthy (KEP-1432; binder.health.reported_health)."""
     facts.has(Source.CLAIMS)
     facts.has(Source.CSI_NODES)
-    refusal = refuse_health(facts.look.view, volume, facts.now)
+    refusal = refuse_health(facts.derived.view, volume, facts.now)
     if refusal is None or refusal.reason is not Reason.UNHEALTHY:
         return None
     return Finding(

@@ -71,7 +71,7 @@ ObjectKey = tuple[str, str]
 """Kind, and the key `namespace/name` or the name."""
 
 
-class Look:
+class Derived:
     """Views of the snapshot for rules of other packages, each computed once when it is needed."""
 
     def __init__(
@@ -140,7 +140,7 @@ class Facts:
 
     now: datetime
     snapshot: Snapshot
-    look: Look
+    derived: Derived
     read: frozenset[Source] = frozenset()
     skipped: Mapping[Source, str] = field(default_factory=dict)
     claims: Mapping[str, ClaimDetails] = field(default_factory=dict)
@@ -172,7 +172,7 @@ class Facts:
     def has_static_volumes(self, storage_class: str) -> bool:
         """Whether static volumes have this class name, which then needs no StorageClass. Raises Unread."""
         self.need(Source.VOLUMES)
-        return storage_class in self.look.static_classes or storage_class in self.idle_classes
+        return storage_class in self.derived.static_classes or storage_class in self.idle_classes
 
     def need(self, *sources: Source) -> Snapshot:
         """Return the snapshot in which these sources are complete. Raises Unread."""

@@ -35,7 +35,7 @@ from why.facts.decode_details import (
     volume_details,
 )
 from why.facts.details import EventRecord, VolumeDetails, latest_events
-from why.facts.facts import Facts, Look, ObjectKey, Source
+from why.facts.facts import Derived, Facts, ObjectKey, Source
 from why.reading.dump import is_record
 from why.reading.resources import RESOURCES
 
@@ -151,7 +151,7 @@ class Gathering:
         return Facts(
             now=now,
             snapshot=snapshot,
-            look=Look(snapshot, now, namespaces, self._annotations),
+            derived=Derived(snapshot, now, namespaces, self._annotations),
             read=frozenset(read),
             skipped=dict(skipped),
             claims=dict(self._details[Source.CLAIMS]),

@@ -11,7 +11,7 @@ from binder.health.node_storage import NodeStorage
 from binder.health.reported_health import reported
 from binder.reservation.contract import Annotations
 from csi.health.health import Finding, HealthRecord
-from csi.health.verdict import UNHEALTHY, HealthState, badness
+from csi.health.verdict import UNHEALTHY, HealthState, severity
 from kube.objects.model import Volume
 from kube.rules.topology import volume_zone
 from kube.store.snapshot import Snapshot
@@ -38,7 +38,7 @@ class HealthView:
         own = (record.finding, record.silence) if record is not None else ()
         others = reported(volume, self.snapshot, self.node_storage, self.annotations, self.probed_drivers, self.now)
         findings = [finding for finding in (*own, *others) if finding is not None]
-        return max(findings, key=lambda finding: badness(finding.state), default=None)
+        return max(findings, key=lambda finding: severity(finding.state), default=None)
 
 
 def health_gauges(view: HealthView) -> Iterator[Metric]:

@@ -8,13 +8,13 @@ import pytest
 from csi.client.channel import canonical_name
 from csi.health import interpret
 from csi.health.capabilities import Negotiation, negotiate
+from csi.health.report_source import MAX_MESSAGE_CHARACTERS, ReportSource
 from csi.health.verdict import HealthState, Segment, Verdict
-from csi.health.witness import MAX_MESSAGE_CHARACTERS, Witness
 from csi.proto import csi_v1_pb2 as csi
 from tests.csi.scripted_driver import volume_answer
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-WITNESS = Witness("CSI driver a", NOW)
+WITNESS = ReportSource("CSI driver a", NOW)
 CONDITION = negotiate({1, 2}, {11, 12})
 EXISTENCE = negotiate({1, 2}, {12})
 NO_TOPOLOGY = negotiate({1}, {11, 12})

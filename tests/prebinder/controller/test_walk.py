@@ -30,7 +30,7 @@ from kube.store.store import Store
 from kube.workqueue import WorkQueue
 from prebinder.config.settings import ClusterSettings
 from prebinder.controller.term import Term, compose
-from prebinder.runtime.clients import Access
+from prebinder.runtime.clients import Clients
 from tests.binder.counts import Counts
 from tests.binder.world import Counters, Sink, World
 from tests.builders import volume
@@ -71,7 +71,7 @@ def term_of(world: World, store: Store, transport: Transport) -> Term:
     leadership = Leadership.unelected(world.clock, "host")
     return compose(
         world.settings(),
-        Access(transport, world.clock, ClusterSettings(), Requests()).fenced(leadership),
+        Clients(transport, world.clock, ClusterSettings(), Requests()).fenced(leadership),
         store=store,
         probing=world.doctor.verdict,
         known=world.records,

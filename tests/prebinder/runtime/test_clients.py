@@ -6,7 +6,7 @@ from random import Random
 from kube.leaderelection.leadership import Leadership
 from kube.objects.api_resource import VOLUMES
 from prebinder.config.settings import ClusterSettings, LeaderElectionSettings
-from prebinder.runtime.clients import Access
+from prebinder.runtime.clients import Clients
 from prebinder.runtime.leader_loop import Candidate
 from tests.fake_clock import FakeClock
 from tests.kube.lease_server import LeaseServer
@@ -21,7 +21,7 @@ class Uncounted:
 
 async def test_all_requests_of_the_elector_are_urgent() -> None:
     server = LeaseServer(clock := FakeClock())
-    access = Access(server, clock, ClusterSettings(), Uncounted())
+    access = Clients(server, clock, ClusterSettings(), Uncounted())
     elector = Candidate("me", "ns", Random(1)).elector(access, LeaderElectionSettings(), Uncounted())
     assert elector is not None
 
@@ -37,7 +37,7 @@ async def test_all_requests_of_the_elector_are_urgent() -> None:
 
 async def test_no_other_requests_are_urgent() -> None:
     wire = ScriptedTransport(lambda _: answer(200, {}))
-    access = Access(wire, FakeClock(), ClusterSettings(), Uncounted())
+    access = Clients(wire, FakeClock(), ClusterSettings(), Uncounted())
     for api in (access.api(), access.fenced(Leadership.unelected(FakeClock(), "me"))):
         await api.get(VOLUMES, "pv")
     assert not any(request.urgent for request in wire.requests)

@@ -21,7 +21,7 @@ from kube.clock import SystemClock
 from kube.leaderelection.leadership import Leadership
 from kube.store.store import Store
 from prebinder.metrics.scheduler import SchedulerInstruments
-from prebinder.runtime.informers import Cache
+from prebinder.runtime.informers import Informers
 from prebinder.scheduler.term import compose
 from prebinder.scheduler.watches import Watches
 from scheduler.framework.config import Configuration
@@ -86,7 +86,7 @@ async def running_scheduler(
         store = Store(prefix)
         watches = Watches(store, [name])
         instruments = SchedulerInstruments("lease", watches.collections, clock.now())
-        cache = Cache(api, watches.collections, prefix, clock, rng, instruments.watches)
+        cache = Informers(api, watches.collections, prefix, clock, rng, instruments.watches)
         recorder = EventRecorder(api, clock, instruments.events, controller=name, instance=name)
         planning = PlanSettings(annotations=Annotations(prefix))
         cluster = SchedulerCache(store, planning)
@@ -106,6 +106,6 @@ async def running_scheduler(
         async with in_background(cache.run()), in_background(recorder.run()):
             await cache.synced()
             running = asyncio.ensure_future(scheduler.run())
-            yield InProcessScheduler(scheduler, scheduler.waiting, cluster, configuration, metrics)
+            yield InProcessScheduler(scheduler, scheduler.queue, cluster, configuration, metrics)
             scheduler.stop()
             await running

@@ -134,7 +134,7 @@ class Counting(Filter):
         def why(state: NodeInfo) -> None:
             self.judged += 1
 
-        return NodeRule(why, question=info.pod.requests)
+        return NodeRule(why, cache_key=info.pod.requests)
 
 
 def test_a_template_is_remembered_while_many_others_come_and_under_other_profiles() -> None:

@@ -17,7 +17,7 @@ from scheduler.framework.queueing_hint import QueueingHint
 from scheduler.framework.registry import build
 from scheduler.plugins.registry import REGISTRY, default_data
 from scheduler.queue.hints import may_help
-from scheduler.queue.unschedulable_pods import RefusedPods
+from scheduler.queue.unschedulable_pods import UnschedulablePods
 from scheduler.state.cluster import ClusterView
 from scheduler.state.node_info import NodeInfo
 from scheduler.volumes.volume_binding import VolumeChoice
@@ -53,12 +53,12 @@ class Everything(PreFilter, Filter, ScoreAlone, ScoreChoice):
         return None
 
     def rule(self, info: PodInfo, cluster: ClusterView) -> NodeRule | None:
-        return NodeRule(lambda _: None, question=())
+        return NodeRule(lambda _: None, cache_key=())
 
     def scores(self, info: PodInfo, cluster: ClusterView, nodes: Sequence[NodeInfo]) -> Sequence[int] | None:
         return [5 if state.name == "n2" else 0 for state in nodes]
 
-    def question(self, info: PodInfo) -> tuple[()]:
+    def cache_key(self, info: PodInfo) -> tuple[()]:
         return ()
 
     def of_choice(self, info: PodInfo, choice: VolumeChoice) -> int:
@@ -175,7 +175,7 @@ def test_a_hint_that_fails_wakes_the_pod() -> None:
     plugin = profile_with(Restless, failures).filters[-1]
     change = ClusterEvent(None, builders.node("new"))
     assert may_help(POD, frozenset({plugin.queueing_hint}), change)
-    filed = RefusedPods()
+    filed = UnschedulablePods()
     filed.add(POD, frozenset({plugin.queueing_hint}), None)
     assert filed.helped_by(change) == [POD.key]
     assert set(failures.messages) == {"plugin Restless failed in QueueingHint: KeyError: 'x'"}

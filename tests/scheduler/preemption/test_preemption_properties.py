@@ -65,7 +65,7 @@ def fits(pod: model.Pod, cluster: ClusterView, node: str) -> bool:
     state = cluster.node(node)
     assert state is not None
     judgement = judge(pod, cluster, PROFILE)
-    return bool(judgement.among >> state.number & 1) and judgement.why(state) is None
+    return bool(judgement.allowed_nodes >> state.number & 1) and judgement.why(state) is None
 
 
 def without(cluster: ClusterView, node: str, *gone: model.Pod) -> ClusterView:

@@ -9,7 +9,7 @@ from scheduler.framework.cluster_event import ClusterEvent, Wanted
 from scheduler.framework.queueing_hint import ANYTHING_HELPS
 from scheduler.plugins.registry import default_data
 from scheduler.queue.hints import Hints, may_help
-from scheduler.queue.unschedulable_pods import RefusedPods
+from scheduler.queue.unschedulable_pods import UnschedulablePods
 from tests import builders
 from tests.scheduler.wakeups import hints_of
 from tests.scheduler.worlds import VARIANTS, WAITING
@@ -19,14 +19,14 @@ WEBS, ALONE = LabelSelector((("app", "web"),)), LabelSelector((("alone", "yes"),
 GPU = model.Taint("gpu", "NoSchedule")
 
 
-def refused(*pods: tuple[Pod, Hints, Wanted | None]) -> RefusedPods:
-    filed = RefusedPods()
+def refused(*pods: tuple[Pod, Hints, Wanted | None]) -> UnschedulablePods:
+    filed = UnschedulablePods()
     for pod, hints, wanted in pods:
         filed.add(pod, hints, wanted)
     return filed
 
 
-def helped(filed: RefusedPods, old: Record | None, new: Record | None) -> list[str]:
+def helped(filed: UnschedulablePods, old: Record | None, new: Record | None) -> list[str]:
     return [key.removeprefix("default/") for key in filed.helped_by(ClusterEvent(old, new))]
 
 

@@ -24,8 +24,8 @@ def test_an_answer_holds_until_the_node_changes() -> None:
 def test_keys_are_distinguished_and_not_kept_for_ever() -> None:
     memory: NodeMemory[int] = NodeMemory()
     nodes = view(builders.node("n0")).nodes
-    for question in range(MAX_CACHE_KEYS + 2):
-        assert memory.answers(question, nodes, lambda _, answer=question: answer) == [question]  # type: ignore[misc]
+    for cache_key in range(MAX_CACHE_KEYS + 2):
+        assert memory.answers(cache_key, nodes, lambda _, answer=cache_key: answer) == [cache_key]  # type: ignore[misc]
 
 
 def test_an_answer_stays_cached_as_long_as_it_is_used() -> None:
@@ -36,7 +36,7 @@ def test_an_answer_stays_cached_as_long_as_it_is_used() -> None:
         memory.answers(number, nodes, lambda _: 0)
 
 
-def test_a_question_about_few_of_many_nodes_takes_no_room() -> None:
+def test_results_for_few_of_many_nodes_are_not_cached() -> None:
     """Otherwise each template of a single pod would take room for all nodes."""
     names: list[str] = []
 

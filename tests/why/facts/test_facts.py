@@ -14,4 +14,4 @@ def test_when_a_provisioner_made_its_last_volume() -> None:
     ]
     facts = facts_of(*made, volume("static"))
     expected = {DRIVER: NOW - timedelta(hours=1), "disk.other": NOW - timedelta(hours=2)}
-    assert facts.look.last_provisioned == expected
+    assert facts.derived.last_provisioned == expected

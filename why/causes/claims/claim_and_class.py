@@ -178,7 +178,7 @@ def class_not_found(facts: Facts, claim: Claim) -> Finding | None:
         return None
     if own_volume(facts, claim) is not None or fits_some_volume(facts, claim) or facts.has_static_volumes(name):
         return None
-    meant = did_you_mean(name, sorted({*classes, *facts.look.static_classes})).strip(" ;.")
+    meant = did_you_mean(name, sorted({*classes, *facts.derived.static_classes})).strip(" ;.")
     meant = meant.replace("did you mean", "Did you mean")
     there = named(sorted(classes)) or "none"
     message = f'StorageClass "{name}" does not exist.' + (f" {meant}" if meant else "")

@@ -55,8 +55,8 @@ def _step(claim: Claim, source: DataSource, problem: str) -> Step:
     again = "delete this claim (it has no data yet) and create it"
     if problem == _ABSENT:
         return Step(f"kubectl -n {namespace} get {resource}", f"create {source.name}, or {again} with another source")
-    look = f"kubectl -n {namespace} describe {resource} {quote(source.name)}"
-    return Step(look, f"{again} with at least that size" if _MORE_THAN in problem else "")
+    derived = f"kubectl -n {namespace} describe {resource} {quote(source.name)}"
+    return Step(derived, f"{again} with at least that size" if _MORE_THAN in problem else "")
 
 
 def original_of(facts: Facts, claim: Claim) -> Claim | None:

@@ -322,7 +322,10 @@ def provisioner_stopped(facts: Facts, claim: Claim) -> Finding | None:
         return None
     # A provisioner without leader election may be running although the Lease of an earlier one exists.
     facts.need(Source.VOLUMES)
-    signs = [facts.look.last_provisioned.get(driver), *(event.last for event in _of_provisioner(facts, claim, driver))]
+    signs = [
+        facts.derived.last_provisioned.get(driver),
+        *(event.last for event in _of_provisioner(facts, claim, driver)),
+    ]
     if any(sign is not None and sign - renewed > ALIVE for sign in signs):
         return None
     return _no_answer(claim, storage_class, lapse_text(facts, renewed))

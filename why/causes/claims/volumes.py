@@ -238,7 +238,7 @@ def held_back(facts: Facts, pod: Pod) -> Finding | None:
     if not facts.annotations.carries_gate(pod):
         return None
     snapshot = facts.need(Source.CLAIMS, Source.VOLUMES, Source.CLASSES)
-    view = facts.look.view
+    view = facts.derived.view
     for claim in (snapshot.claims[key] for key in pod.claim_keys if key in snapshot.claims):
         if claim.volume_name or own_volume(facts, claim) is not None:
             continue
@@ -350,7 +350,7 @@ def _subject(rejection: Rejection) -> str:
 def _rejections(facts: Facts, claim: Claim) -> list[Rejection]:
     pod = Pod(claim.namespace, "", "", 0)
     demand = Demand(pod, Mode.ANNOTATE, (claim,))
-    return facts.look.unmet.rejections(demand, (claim,))
+    return facts.derived.unmet.rejections(demand, (claim,))
 
 
 def _requests_volume(claim: Claim) -> bool:

@@ -23,8 +23,8 @@ from why.causes.objects import (
     smallest_fitting,
 )
 from why.causes.pods.node_verdicts import ClaimVerdicts, NodeVerdicts, claim_verdicts, node_verdicts
+from why.causes.pods.remedy import remedy
 from why.causes.pods.topology import settled
-from why.causes.pods.way_out import way_out
 from why.facts.facts import Facts
 from why.report.report import Evidence
 
@@ -66,7 +66,7 @@ def volumes_rule_out_nodes(facts: Facts, pod: Pod) -> Finding | None:
         evidence.append(Evidence(place_object(elsewhere), "access from a usable node", place_of(elsewhere)))
     links = (pod_link(pod), claim_link(blame.claim))
     # Where there is a volume, or room for one, a node may be made usable instead.
-    instead = (way_out(verdicts, ""),) if blame.code in _TELLING and verdicts.served else ()
+    instead = (remedy(verdicts, ""),) if blame.code in _TELLING and verdicts.served else ()
     return Finding(blame.code, blame.message, links, tuple(evidence), (blame.step, *instead))
 
 
@@ -138,7 +138,7 @@ def _of_rivals(facts: Facts, pod: Pod, claims: PodClaims, common: Set[str]) -> _
     served = 0
     while served < len(wanted) - 1:
         some = PodClaims(delayed=claims.delayed, wanted=tuple(wanted[: served + 1]))
-        if choose_volumes(some, node, facts.snapshot, facts.look.view.index).rejections:
+        if choose_volumes(some, node, facts.snapshot, facts.derived.view.index).rejections:
             break
         served += 1
     claim = wanted[served]
@@ -165,7 +165,7 @@ def _of_one(facts: Facts, verdict: ClaimVerdicts, verdicts: NodeVerdicts) -> _Bl
         return _Blame(claim, telling, message + "on a node that could run the pod.", room_step())
     if verdicts.served:
         message = "Nodes with a volume for the pod's claims cannot run it, and the others have no volume for them."
-        return _Blame(claim, Reason.TOPOLOGY_CONFLICT, message, way_out(verdicts, ""))
+        return _Blame(claim, Reason.TOPOLOGY_CONFLICT, message, remedy(verdicts, ""))
     own = own_volume(facts, claim)
     if own is not None:
         return _of_own_volume(claim, own)

@@ -164,12 +164,12 @@ def node_verdicts(facts: Facts, pod: Pod) -> NodeVerdicts:
     if not isinstance(claims, PodClaims):
         return NodeVerdicts(())
     kind = _kind_of(pod, claims, snapshot)
-    known: NodeVerdicts | None = facts.look.verdicts.get(kind)
+    known: NodeVerdicts | None = facts.derived.verdicts.get(kind)
     if known is None:
         only_on = named_nodes(pod.node_affinity) or None
         selecting = {key for key, _ in pod.node_selector}.union(label_keys(pod.node_affinity))
         every = tuple(_verdicts(facts, pod, claims, only_on))
-        known = facts.look.verdicts[kind] = NodeVerdicts(every, only_on, tuple(sorted(selecting)))
+        known = facts.derived.verdicts[kind] = NodeVerdicts(every, only_on, tuple(sorted(selecting)))
     if known.lack_driver:
         facts.need(Source.CSI_NODES)
     return known
@@ -190,10 +190,10 @@ class ClaimVerdicts:
 def claim_verdicts(facts: Facts, pod: Pod, claims: PodClaims) -> tuple[ClaimVerdicts, ...]:
     """Return the verdicts of usable nodes on each of the claims that wait for a node, in the pod's order."""
     key = ("each", _kind_of(pod, claims, facts.snapshot))
-    known: list[tuple[frozenset[str], frozenset[Reason]]] | None = facts.look.verdicts.get(key)
+    known: list[tuple[frozenset[str], frozenset[Reason]]] | None = facts.derived.verdicts.get(key)
     if known is None:
         usable = node_verdicts(facts, pod).usable
-        known = facts.look.verdicts[key] = [_alone(facts, claim, usable) for claim in claims.delayed]
+        known = facts.derived.verdicts[key] = [_alone(facts, claim, usable) for claim in claims.delayed]
     return tuple(ClaimVerdicts(claim, *verdict) for claim, verdict in zip(claims.delayed, known, strict=True))
 
 
@@ -202,7 +202,7 @@ def _alone(facts: Facts, claim: Claim, usable: Iterable[NodeVerdict]) -> tuple[f
     served: set[str] = set()
     reasons: set[Reason] = set()
     for verdict in usable:
-        choice = choose_volumes(only, verdict.node, facts.snapshot, facts.look.view.index)
+        choice = choose_volumes(only, verdict.node, facts.snapshot, facts.derived.view.index)
         rejections = _known(facts, choice.rejections)
         reasons.update(rejection.reason for rejection in rejections)
         if not rejections:
@@ -211,11 +211,11 @@ def _alone(facts: Facts, claim: Claim, usable: Iterable[NodeVerdict]) -> tuple[f
 
 
 def _verdicts(facts: Facts, pod: Pod, claims: PodClaims, only_on: Set[str] | None) -> Iterator[NodeVerdict]:
-    look = facts.look
-    states = [state for state in look.cluster.nodes if only_on is None or state.name in only_on]
-    rules = judge(pod, look.cluster, _profile()).rules
+    derived = facts.derived
+    states = [state for state in derived.cluster.nodes if only_on is None or state.name in only_on]
+    rules = judge(pod, derived.cluster, _profile()).rules
     uses = ((state.node, state.attach) for state in states)
-    for state, answer in zip(states, on_nodes(pod, claims, uses, facts.snapshot, look.view.index), strict=True):
+    for state, answer in zip(states, on_nodes(pod, claims, uses, facts.snapshot, derived.view.index), strict=True):
         refusals = (rule.why(state) for _, rule in rules)
         by_others = tuple(refusal for refusal in refusals if refusal is not None)
         yield NodeVerdict(state.node, _known(facts, answer.rejections), by_others)

@@ -280,8 +280,8 @@ def _last_look(facts: Facts, pod: Pod) -> datetime | None:
 
 def _is_alive(facts: Facts, pod: Pod, renewed: datetime) -> bool:
     """Whether a scheduler works by its Lease, or without one although an old one exists."""
-    look = _last_look(facts, pod)
-    return not has_lapsed(facts, renewed) or (look is not None and look - renewed > ALIVE)
+    derived = _last_look(facts, pod)
+    return not has_lapsed(facts, renewed) or (derived is not None and derived - renewed > ALIVE)
 
 
 def _schedules_others(facts: Facts, name: str) -> bool:

@@ -19,7 +19,7 @@ from why.causes.objects import (
     volume_link,
 )
 from why.causes.pods.node_verdicts import NodeVerdict, node_verdicts
-from why.causes.pods.way_out import out_of_every_reach, out_of_reach_of_its_node, selection_of, way_out
+from why.causes.pods.remedy import out_of_every_reach, out_of_reach_of_its_node, remedy, selection_of
 from why.facts.facts import Facts, Source
 from why.report.report import Evidence, Link
 
@@ -71,7 +71,7 @@ def topology_conflict(facts: Facts, pod: Pod) -> Finding | None:
     pinned = ", ".join(dict.fromkeys(place_of(volume) for volume in volumes))
     if near:
         message = f"The pod's volume is in {pinned}, and no node with access to it can run the pod."
-        step = way_out(verdicts, pinned)
+        step = remedy(verdicts, pinned)
     elif verdicts.only_on is not None:
         message = f"The pod may run on {node_names(verdicts.only_on)} only, without access to its volume in {pinned}."
         step = out_of_reach_of_its_node(facts, pod)
@@ -196,7 +196,7 @@ def no_node_fits(facts: Facts, pod: Pod) -> Finding | None:
         message,
         (pod_link(pod),),
         (*(Evidence(place, "", words) for place, words in verdicts.places), *selection_of(pod, verdicts)),
-        (way_out(verdicts, ""),),
+        (remedy(verdicts, ""),),
     )
 
 

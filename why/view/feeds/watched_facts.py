@@ -22,7 +22,7 @@ from kube.store.collection import Collection
 from kube.store.store import Store
 from why.facts.decode_details import EventAbout, detail_decoders
 from why.facts.details import EventRecord, latest_events
-from why.facts.facts import FORBIDDEN, NOT_SERVED, Facts, Look, ObjectKey, Source
+from why.facts.facts import FORBIDDEN, NOT_SERVED, Derived, Facts, ObjectKey, Source
 from why.reading.resources import OF_THE_NAMESPACE, RESOURCES
 
 T = TypeVar("T")
@@ -143,7 +143,7 @@ class WatchedFacts:
         return Facts(
             now=now,
             snapshot=snapshot,
-            look=Look(snapshot, now, {}, self._annotations),
+            derived=Derived(snapshot, now, {}, self._annotations),
             read=frozenset(read),
             skipped={source: self.skipped.get(source, "not read yet") for source in Source if source not in read},
             claims=self._copy(Source.CLAIMS),

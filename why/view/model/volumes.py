@@ -59,7 +59,7 @@ class VolumeRows:
             and snapshot.claims is last.claims
             and snapshot.pods is last.pods
             and snapshot.attachments is last.attachments
-            and not snapshot.csi_nodes_by_ailing_driver
+            and not snapshot.csi_nodes_by_unhealthy_driver
         )
         known = self._known
         self._known = {
@@ -74,15 +74,15 @@ class VolumeRows:
         claim, attached = claim_of(volume, snapshot), self._attached.get(volume.name, ())
         pods = _users(claim, snapshot)
         # What nodes report of their storage, and whether a reservation is over, can change without the volume.
-        ailing = volume.driver in snapshot.csi_nodes_by_ailing_driver
-        is_unchanged = held is not None and held.steady and not ailing and _same(held, volume, claim, pods, attached)
+        unhealthy = volume.driver in snapshot.csi_nodes_by_unhealthy_driver
+        is_unchanged = held is not None and held.steady and not unhealthy and _same(held, volume, claim, pods, attached)
         if held is not None and is_unchanged and held.row.zone == self._zone(volume):
             return held
         row = self._made(volume, pods, attached, snapshot, now)
         if held is not None and held.row == row:
             # One object for equal rows: who looks for changes compares by identity first.
             row = held.row
-        steady = not ailing and not self._annotations.any_on(volume)
+        steady = not unhealthy and not self._annotations.any_on(volume)
         return _Known(row, volume, claim, pods, attached, steady)
 
     def _made(

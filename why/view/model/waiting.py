@@ -148,7 +148,7 @@ class Places:
 
     def _looked_up(self, claim: Claim) -> Zones | None:
         zones: Zones | None = frozenset()
-        for volume in self._facts.look.view.index.candidates(claim):
+        for volume in self._facts.derived.view.index.candidates(claim):
             zone = volume_zone(volume)
             if not zone:
                 return ANYWHERE

@@ -26,7 +26,7 @@ _BY_OTHER_PODS: Final = frozenset(
 )
 
 
-def way_out(verdicts: NodeVerdicts, place: str) -> Step:
+def remedy(verdicts: NodeVerdicts, place: str) -> Step:
     """Return what makes the nearest node usable: one with access to the volumes and a single reason against it."""
     note = f"nodes in {named(verdicts.zones_far)} cannot help" if verdicts.zones_far else ""
     cordoned, tainted = verdicts.only_cordoned, verdicts.only_tainted

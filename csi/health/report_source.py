@@ -23,7 +23,7 @@ MAX_REASON_CHARACTERS: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Witness:
+class ReportSource:
     """Source and time: what every verdict of a probe has in common."""
 
     source: str

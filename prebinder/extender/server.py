@@ -18,7 +18,7 @@ from aiohttp import web
 
 from kube.clock import Clock
 from prebinder.serving.health_server import Check
-from prebinder.serving.listening import listen, runner_of
+from prebinder.serving.listening import listen
 from prebinder.serving.serving_certificate import ServingCertificate
 from scheduler.extender.extender import Answer
 from scheduler.extender.wire import MalformedRequest
@@ -102,11 +102,10 @@ class ExtenderServer:
         """Start serving. Raises OSError if the address is not available."""
         application = web.Application(client_max_size=MAX_BODY_BYTES)
         application.add_routes([web.post(f"/{verb}", self._handler(verb)) for verb in self._verbs])
-        # kube-scheduler does not compress; another client could send little that expands to much.
-        runner = runner_of(application, auto_decompress=False)
         to = self._listening
         context = to.certificate.context if to.certificate is not None else None
-        self.port = await listen(self._open, runner, to.host, to.port, context)
+        # kube-scheduler does not compress; another client could send little that expands to much.
+        self.port = await listen(self._open, application, (to.host, to.port), context, auto_decompress=False)
         return self
 
     async def __aexit__(self, *_: object) -> None:

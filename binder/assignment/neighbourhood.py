@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Final
 
-from binder.assignment.other_pods import OtherPods, Placed, known
+from binder.assignment.other_pods import OtherPods, Placed, ReservedPod, known
 from binder.assignment.pod_rejection import affinity_rejection, disk_rejection, port_rejection, spread_rejection
-from binder.assignment.reserved_pods import ReservedPod
 from binder.assignment.topologies import Topology
 from binder.matching.rejection import Reason, Rejection
 from binder.model.demand import Demand
@@ -206,13 +205,11 @@ class Neighbourhood:
 
     def _book_reserved(self, reserved: ReservedPod) -> None:
         kind = self._kind(reserved.pod)
-        possible = self._accessible(reserved.pod, reserved.volumes, None)
+        possible = self._accessible(reserved.pod, reserved.volumes, reserved.nodes)
         if not kind.is_tied or not possible:
             return
         fit = possible & ~kind.closed
-        holds = (hold.node for hold in self._others.view.ledger.of_pod(reserved.pod.key))
-        named = next((self._others.numbers[name] for name in holds if name in self._others.numbers), None)
-        at = (fit or possible).bit_length() - 1 if named is None else named
+        at = self._others.numbers[reserved.node]
         lost = sum(self._loss(self._conflicting(kind, other.kind), other.possible, fit) for other in self._booked)
         self._book(reserved.pod, _Booked(kind, possible, fit, at, fit.bit_count() - lost))
 

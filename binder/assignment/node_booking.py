@@ -1,8 +1,8 @@
 """Room on nodes during a pass: what is free, minus what the pass has booked so far."""
 
-from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from heapq import heappop, heappush
 from math import inf
 from typing import Final
@@ -10,6 +10,8 @@ from typing import Final
 from binder.assignment.neighbourhood import Neighbourhood
 from binder.assignment.other_pods import OtherPods
 from binder.assignment.topologies import Topology
+from binder.booking.bookings import Bookings
+from binder.booking.room import Attach, Room, attach_of
 from binder.health.node_storage import refuse_storage
 from binder.matching.node_fit import (
     refuse_attachments,
@@ -23,24 +25,11 @@ from binder.model.demand import Demand
 from binder.model.view import View
 from kube.objects.model import Node, Volume
 from kube.rules.quantity import NANO
-from kube.rules.resource_fit import PODS, has_room
-from kube.store.node_view import NodeView, UsedVolume, csi_volume, missing_drivers, node_view, used_volume
-from kube.store.snapshot import Snapshot
-
-Attach = tuple[tuple[str, int], ...]
-"""The number of additional volumes by driver."""
+from kube.rules.resource_fit import PODS
+from kube.store.node_view import UsedVolume, csi_volume, missing_drivers
 
 _ATTACHABLE: Final = "attachable-volumes-csi-"
 """What Kubernetes put before a driver's name while attach limits were resources of a node (pkg/volume/util)."""
-
-
-@dataclass(slots=True)
-class Room:
-    """What a node has left, modified in place as pods of the pass are placed."""
-
-    view: NodeView
-    free: dict[str, int]
-    attached: dict[str, int]
 
 
 @dataclass(slots=True)
@@ -73,10 +62,18 @@ class _Fitting:
             node = next(self.rest, None)
             if node is None:
                 return None
-            self.places[node.name] = len(self.nodes)
-            heappush(self.open, len(self.nodes))
-            self.nodes.append(node)
+            self._add(node)
         return self.nodes[self.open[0]]
+
+    def read_all(self) -> None:
+        """Determine all of them."""
+        for node in self.rest:
+            self._add(node)
+
+    def _add(self, node: Node) -> None:
+        self.places[node.name] = len(self.nodes)
+        heappush(self.open, len(self.nodes))
+        self.nodes.append(node)
 
     def close_first(self) -> None:
         """The first one is full."""
@@ -86,15 +83,17 @@ class _Fitting:
 class NodeBooking:
     """Finds and books a node for each pod of a pass. `planned` are the pods whose own bookings do not count.
 
+    `bookings` are those of all pods that wait for a node; here they may be moved to make room.
     `others` is what other pods require of those of the pass, None if nothing does. A pod that is tied to others is
     booked permanently: `node_for` finds its node, `keep` books it, and it is never released.
     """
 
-    def __init__(self, view: View, planned: Iterable[str], others: OtherPods | None) -> None:
+    def __init__(self, view: View, planned: Iterable[str], others: OtherPods | None, bookings: Bookings) -> None:
         self._view = view
         self._others = None if others is None else Neighbourhood(others)
         self._planned = frozenset(planned)
-        self._rooms: dict[str, Room] = {}
+        self._bookings = bookings
+        self._seats = bookings.seats(self._opened)
         self._fitting: dict[tuple[object, ...], _Fitting] = {}
         self._given_back: list[str] = []
         self._good: dict[tuple[object, ...], dict[str, bool]] = {}
@@ -120,7 +119,10 @@ class NodeBooking:
         attach = attach_of_pod(demand, volumes)
         if self._others is None or not self._others.is_tied(demand):
             return self.find(demand, topology, attach)
-        return self._others.find(demand, volumes.values(), topology, self._fits(demand, attach))
+        name = self._others.find(demand, volumes.values(), topology, self._fits(demand, attach))
+        if name is None and self._make_room(demand, topology, attach) is not None:
+            name = self._others.find(demand, volumes.values(), topology, self._fits(demand, attach))
+        return name
 
     def keep(self, demand: Demand, node: str, volumes: Mapping[str, Volume]) -> None:
         """Book the pod on the node that `node_for` returned."""
@@ -143,7 +145,7 @@ class NodeBooking:
     def find(self, demand: Demand, topology: Topology, attach: Attach) -> str | None:
         """Return the first node of the topology, by name, that fits the pod with these volumes; None if none does.
 
-        Other pods count only by the room that they take.
+        Other pods count only by the room that they take, those that wait for a node on whichever they leave most.
         """
         fitting = self._fitting_nodes(demand, topology, attach)
         fitting.reopen(self._given_back)
@@ -151,15 +153,15 @@ class NodeBooking:
             if self._has_room(demand, node, attach):
                 return node.name
             fitting.close_first()
-        return None
+        return self._make_room(demand, topology, attach)
 
     def take(self, demand: Demand, node: str, attach: Attach) -> None:
         """Book the pod on the node."""
-        self._move(demand, node, attach, 1)
+        self._room(node).take(_requests_of(demand, node), _anchored(demand), attach)
 
     def give_back(self, demand: Demand, node: str, attach: Attach) -> None:
         """Undo `take`."""
-        self._move(demand, node, attach, -1)
+        self._room(node).give_back(_requests_of(demand, node), _anchored(demand), attach)
         self._given_back.append(node)
 
     def takes(self, demand: Demand, attach: Attach) -> Iterator[tuple[str, int]]:
@@ -209,10 +211,12 @@ class NodeBooking:
 
     def _has_room(self, demand: Demand, node: Node, attach: Attach) -> bool:
         room = self._room(node.name)
-        if demand.pod.node_name != node.name and not has_room(room.free, demand.pod.requests):
-            return False
-        more = _with_anchors(demand, room, attach)
-        return refuse_attachments(node.name, more, room.attached, room.view.attach_limit) is None
+        if demand.pod.node_name != node.name:
+            return room.has(demand.pod.requests, _anchored(demand), attach)
+        return (
+            refuse_attachments(node.name, room.beside(_anchored(demand), attach), room.attached, room.view.attach_limit)
+            is None
+        )
 
     def _refuse_now(self, demand: Demand, node: Node, attach: Attach) -> Rejection | None:
         room = self._room(node.name)
@@ -220,72 +224,43 @@ class NodeBooking:
             lacking = refuse_resources(demand.pod, node.name, room.free)
             if lacking is not None:
                 return lacking
-        more = _with_anchors(demand, room, attach)
+        more = room.beside(_anchored(demand), attach)
         return refuse_attachments(node.name, more, room.attached, room.view.attach_limit)
 
-    def _move(self, demand: Demand, node: str, attach: Attach, sign: int) -> None:
-        room = self._room(node)
-        if demand.pod.node_name != node:
-            _take_resources(room, demand.pod.requests, sign)
-        for driver, count in _with_anchors(demand, room, attach):
-            room.attached[driver] = room.attached.get(driver, 0) + sign * count
+    def _make_room(self, demand: Demand, topology: Topology, attach: Attach) -> str | None:
+        """Move waiting pods that other nodes can take as well; return the node that fits the pod then, or None."""
+        if not self._bookings.any_movable:
+            return None
+        fitting = self._fitting_nodes(demand, topology, attach)
+        fitting.read_all()
+        for node in fitting.nodes:
+            self._room(node.name)
+            if self._seats.make_room(node.name, partial(self._has_room, demand, node, attach)):
+                self._given_back.append(node.name)
+                return node.name
+        return None
 
     def _room(self, name: str) -> Room:
-        room = self._rooms.get(name)
-        if room is None:
-            seen = node_view(self._view.snapshot, name)
-            room = Room(seen, dict(seen.free), dict(seen.attach_used))
-            self._book_expected(room, name)
-            self._rooms[name] = room
+        return self._seats.room(name)
+
+    def _opened(self, name: str) -> Room:
+        """Return a node's room beside the pods on it, and with all of the bookings there."""
+        room = self._bookings.opened(name, self._planned)
+        there = {key: booked for key, booked in self._bookings.at(name).items() if key not in self._planned}
+        self._seats.occupy(name, there)
+        for booked in there.values():
+            room.take(booked.waiting.pod.requests, booked.used)
         return room
 
-    def _book_expected(self, room: Room, name: str) -> None:
-        """Count pods that are expected on this node and are not on it yet.
 
-        They are those of earlier passes that have volumes reserved for it, and those that their scheduler has nominated
-        for it, because pods are being evicted for them or their volumes are being bound: it keeps the room for them.
-        """
-        snapshot = self._view.snapshot
-        held: defaultdict[str, dict[str, str]] = defaultdict(dict)
-        for hold in self._view.ledger.on_node(name):
-            pod = snapshot.pods.get(hold.pod_key)
-            if hold.pod_key in self._planned or pod is None or pod.finished or pod.node_name:
-                continue
-            if hold.pod_key not in held:
-                _take_resources(room, hold.requests, 1)
-            held[hold.pod_key][hold.claim_key] = hold.volume
-        for key in snapshot.pods_by_nominated_node.get(name, ()):
-            if key not in self._planned and key not in held:
-                _take_resources(room, snapshot.pods[key].requests, 1)
-                held[key] = {}
-        new = {
-            used
-            for pod_key, volumes in held.items()
-            for key in snapshot.pods[pod_key].claim_keys
-            if (used := _used(snapshot, key, volumes.get(key))) is not None
-        }
-        for driver, _ in new - room.view.attached:
-            room.attached[driver] = room.attached.get(driver, 0) + 1
+def _requests_of(demand: Demand, node: str) -> tuple[tuple[str, int], ...] | None:
+    """Return what the pod takes of the node's resources; None if it is there already."""
+    return None if demand.pod.node_name == node else demand.pod.requests
 
 
-def _used(snapshot: Snapshot, claim_key: str, held: str | None) -> UsedVolume | None:
-    """Return what a claim counts as, with the volume that is held for it if there is one."""
-    volume = snapshot.volumes.get(held) if held is not None else None
-    if volume is not None:
-        return csi_volume(volume)
-    claim = snapshot.claims.get(claim_key)
-    return None if claim is None else used_volume(snapshot, claim)
-
-
-def _with_anchors(demand: Demand, room: Room, attach: Attach) -> Attach:
-    """Add the volumes the pod already has, except those that another pod has attached on the node."""
-    new = [volume for volume in demand.anchors if csi_volume(volume) not in room.view.attached]
-    if not new:
-        return attach
-    counts = dict(attach_of(new))
-    for driver, count in attach:
-        counts[driver] = counts.get(driver, 0) + count
-    return tuple(sorted(counts.items()))
+def _anchored(demand: Demand) -> frozenset[UsedVolume]:
+    """Return the volumes that the pod already has, as they count towards attach limits."""
+    return frozenset([used for volume in demand.anchors if (used := csi_volume(volume)) is not None])
 
 
 def attach_of_pod(demand: Demand, volumes: Mapping[str, Volume]) -> Attach:
@@ -293,21 +268,6 @@ def attach_of_pod(demand: Demand, volumes: Mapping[str, Volume]) -> Attach:
     return attach_of(volumes.values(), demand.drivers_beside(volumes))
 
 
-def attach_of(volumes: Iterable[Volume], drivers: Iterable[str] = ()) -> Attach:
-    """Return how many volumes of which driver these are, and those to be provisioned by `drivers`; Kubernetes counts
-    only CSI volumes.
-    """
-    counts = Counter(drivers)
-    counts.update(used[0] for volume in volumes if (used := csi_volume(volume)) is not None)
-    return tuple(sorted(counts.items()))
-
-
 def _other_node(demand: Demand, node: Node) -> Rejection:
     named = ", ".join(sorted(demand.nodes or ())) or "no node: claims of the pod have different ones selected"
     return Rejection(Reason.NODE_SELECTOR_MISMATCH, node.name, named, node.name)
-
-
-def _take_resources(room: Room, requests: Iterable[tuple[str, int]], sign: int) -> None:
-    room.free[PODS] = room.free.get(PODS, 0) - sign * NANO
-    for name, amount in requests:
-        room.free[name] = room.free.get(name, 0) - sign * amount

@@ -9,10 +9,10 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from binder.assignment.reserved_pods import ReservedPod, reserved_pods
+from binder.booking.bookings import Bookings
 from binder.model.demand import Demand
 from binder.model.view import View
-from kube.objects.model import Node, Pairs, Pod
+from kube.objects.model import Node, Pairs, Pod, Volume
 from kube.persistent_map import Map
 from kube.pod_topology.node_index import NodeIndex
 from kube.pod_topology.placed_pods import Labelled, PlacedPods
@@ -25,6 +25,19 @@ _NOWHERE: Final[frozenset[str]] = frozenset()
 @dataclass(frozen=True, slots=True)
 class _Labels:
     labels: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class ReservedPod:
+    """A pod that waits for a node: all volumes that it has, or that are reserved for it, must be accessible from there.
+
+    `node` is where its room is booked, `nodes` are the only ones possible for what is being provisioned for it.
+    """
+
+    pod: Pod
+    volumes: tuple[Volume, ...]
+    node: str
+    nodes: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +63,7 @@ class OtherPods:
     decided: int
 
 
-def other_pods_of(view: View, demands: Iterable[Demand]) -> OtherPods | None:
+def other_pods_of(view: View, demands: Iterable[Demand], bookings: Bookings) -> OtherPods | None:
     """Return what matters of other pods to these demands; None if no pod requires anything of them.
 
     Costs nothing in a cluster whose pods require nothing of others, and little if no term selects these pods.
@@ -68,9 +81,12 @@ def other_pods_of(view: View, demands: Iterable[Demand]) -> OtherPods | None:
     wanted = _namespaces_meant(required)
     others = constraining if wanted == _NOWHERE else view.snapshot.pods.values()
     placed = [pod for pod in others if pod.node_name and not pod.finished and _matters(pod, wanted)]
-    ledger = [view.snapshot.pods[key] for key in view.ledger.by_pod if key in view.snapshot.pods]
-    waiting = {pod.key: pod for pod in (*others, *ledger) if not pod.node_name}
-    reserved = tuple(reserved_pods(view, waiting.values(), pods.keys()))
+    relevant = view.snapshot.constraining_pods if wanted == _NOWHERE else view.snapshot.pods
+    reserved = tuple(
+        ReservedPod(booked.waiting.pod, booked.volumes, node, booked.waiting.nodes)
+        for booked, node in bookings.placed()
+        if booked.key not in pods and booked.key in relevant
+    )
     nodes = [node for _, node in sorted(view.snapshot.nodes.items())]
     numbers = {node.name: number for number, node in enumerate(nodes)}
     groups = PodGroups.of((known(pod), numbers[pod.node_name]) for pod in placed if pod.node_name in numbers)

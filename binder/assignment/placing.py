@@ -14,9 +14,10 @@ from itertools import chain, islice
 from typing import Final
 
 from binder.assignment.assignment import assign
-from binder.assignment.node_booking import Attach, NodeBooking, attach_of_pod
+from binder.assignment.node_booking import NodeBooking, attach_of_pod
 from binder.assignment.topologies import Topologies, Topology
 from binder.assignment.volume_policy import refuse_use
+from binder.booking.room import Attach
 from binder.matching.claim_shape import ClaimShape
 from binder.matching.matching import scheduler_refusal
 from binder.model.demand import Demand

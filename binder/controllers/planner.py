@@ -5,6 +5,10 @@ to be renewed meanwhile. Passes never overlap, and each records its reservations
 view: what one pass reserved, the next one sees, long before the watch shows it. Changes during a pass are handled like
 any change between a decision and its writes: the pod is compared before its decision is returned, and the writes are
 conditional.
+
+Which room is taken by pods without a node is derived from the view in each pass (binder.booking). What an attempt wrote
+is in the store when it ends, for every response is put there; if it ended without a certain outcome, its holds stay
+until the volumes have been read.
 """
 
 import asyncio
@@ -15,23 +19,23 @@ from datetime import datetime
 from functools import partial
 from typing import Final
 
-from binder.assignment.reserved_pods import former_bookings
-from binder.assignment.topologies import Groupings
 from binder.assignment.volume_policy import refuse_health
 from binder.health.node_storage import NodeStorage
 from binder.matching.index import VolumeIndex
-from binder.model.decision import Decision, Finish, Placement, Reserve
+from binder.matching.matching import class_of
+from binder.model.decision import Decision, Finish, Placement, Reserve, Wait
 from binder.model.demand import Demand
-from binder.model.ledger import Hold, Ledger
+from binder.model.ledger import Ledger
 from binder.model.view import PlanSettings, View
+from binder.model.waiting_pod import Waiting, all_waiting, refreshed
 from binder.planning.commitment import decisive
-from binder.planning.plan import holds_of, plan
+from binder.planning.plan import Caches, holds_of, plan
 from binder.planning.pod_demand import demand_of
 from binder.rebalance.integer_program import Solve
 from csi.drivers import HealthGate
 from kube.background import Aside
 from kube.clock import Clock
-from kube.objects.model import Claim, Pod, Volume
+from kube.objects.model import Claim, Pod, StorageClass, Volume
 from kube.persistent_map import Map
 from kube.store.store import Store
 
@@ -68,7 +72,7 @@ class Planner:
         solving: Solving,
     ) -> None:
         self._aside, self._solving = aside, solving
-        self._groupings = Groupings()
+        self._caches = Caches()
         self._node_storage = NodeStorage()
         self._store = store
         self._gate = gate
@@ -77,14 +81,15 @@ class Planner:
         self._index = VolumeIndex()
         self._indexed: Map[str, Volume] = Map()
         self.ledger = Ledger()
+        self._waiting: Waiting | None = None
+        self._changed: dict[str, None] = {}
+        """Pods that may have come to wait for a node, or have ceased to, since `_waiting` was computed."""
         self._requests: dict[str, Answer] = {}
         self._passes: asyncio.Task[None] | None = None
 
     async def prepare(self) -> None:
         """Before `following`: index the Available volumes, in steps, because 100,000 at once would block everything
         else.
-
-        Also book the room of pods for which volumes were committed before this process began.
         """
         volumes, index = self._store.snapshot().volumes, VolumeIndex()
         for number, volume in enumerate(volumes.values(), 1):
@@ -92,8 +97,6 @@ class Planner:
             if number % STEP == 0:
                 await asyncio.sleep(0)
         self._index, self._indexed = index, volumes
-        booked = partial(former_bookings, self._view())
-        self.ledger = self.ledger.with_holds(await self._aside(booked))
 
     @contextmanager
     def following(self) -> Iterator[None]:
@@ -103,6 +106,7 @@ class Planner:
             stack.enter_context(self._store.volumes.listening(self._volume_changed))
             stack.enter_context(self._store.claims.listening(self._claim_changed))
             stack.enter_context(self._store.pods.listening(self._pod_changed))
+            stack.enter_context(self._store.classes.listening(self._class_changed))
             try:
                 yield
             finally:
@@ -118,14 +122,6 @@ class Planner:
             self._passes = asyncio.create_task(self._plan_requests())
         return await asyncio.shield(answer)
 
-    def written(self, volumes: Iterable[Volume]) -> None:
-        """The reservations of these volumes are on the API server."""
-        for volume in volumes:
-            self.ledger = self.ledger.written(volume.name, volume.resource_version)
-            shown = self._store.snapshot().volumes.get(volume.name)
-            if shown is not None:
-                self.ledger = self.ledger.seen(shown)
-
     def stands(self, decision: Reserve | Finish) -> bool:
         """Whether a decision made moments ago still holds, now that its volumes have been probed."""
         if not self._is_about(decision.pod):
@@ -137,15 +133,17 @@ class Planner:
             for placement in decision.placements
         )
 
-    def withdrawn(self, decision: Reserve | Finish) -> None:
-        """The reservations of this decision were not written; a bind to be finished is not affected."""
-        if isinstance(decision, Finish):
-            return
-        self.ledger = self.ledger.without(*(volume.name for volume in decision.volumes))
+    def settled(self, pod_key: str) -> None:
+        """The store shows what became of the pod's decision, or nothing was written for it."""
+        self.ledger = self.ledger.without(*self._held_for(pod_key)).without_lift(pod_key)
 
-    def forget(self, pod_key: str) -> None:
-        """The pod is gone: what was reserved for it and never written is released."""
-        self.ledger = self.ledger.without(*self._unwritten(pod_key))
+    def doubted(self, pod_key: str) -> None:
+        """An attempt at the pod's decision has ended, and the store may not show yet what it wrote."""
+        self.ledger = self.ledger.doubted(pod_key).without_lift(pod_key)
+
+    def doubts(self, pod_key: str) -> tuple[str, ...]:
+        """Return the volumes to be read before the pod is `settled`."""
+        return tuple(hold.volume for hold in self.ledger.of_pod(pod_key) if hold.in_doubt)
 
     async def _plan_requests(self) -> None:
         try:
@@ -181,14 +179,23 @@ class Planner:
         snapshot, now = self._store.snapshot(), self._clock.now()
         pods = [snapshot.pods[key] for key in requests if key in snapshot.pods]
         for pod in pods:
-            self.ledger = self.ledger.without(*self._unwritten(pod.key))
+            self.settled(pod.key)
         try:
-            work = partial(_decided, self._view(), pods, now, self._groupings, self._solving)
-            decided = await self._aside(work)
-            await self._answer(requests, decided)
+            await self._answer(requests, await self._planned(pods, now))
         finally:
             for answer in requests.values():
                 _resolve(answer, None)
+
+    async def _planned(self, pods: Sequence[Pod], now: datetime) -> Mapping[str, Decision | Exception]:
+        view, changed = self._view(), self._changed
+        self._changed = {}
+        try:
+            work = partial(_pass, view, changed, pods, now, self._caches, self._solving)
+            self._waiting, decided = await self._aside(work)
+        except BaseException:
+            self._changed |= changed
+            raise
+        return decided
 
     async def _answer(self, requests: Mapping[str, Answer], decided: Mapping[str, Decision | Exception]) -> None:
         """Record the reservations and return the decisions, a few at a time: all at once would block the event loop."""
@@ -201,6 +208,8 @@ class Planner:
             elif self._is_about(decision.pod):
                 if isinstance(decision, Reserve):
                     self.ledger = self.ledger.with_holds(holds_of(decision))
+                elif isinstance(decision, Wait) and decision.node:
+                    self.ledger = self.ledger.with_lift(key, decision.pod.uid)
                 _resolve(answer, decision)
                 noted += len(decision.pod.claims)
             if noted >= ANSWERED_IN_A_TURN:
@@ -215,6 +224,7 @@ class Planner:
             self._gate.verdicts,
             self._settings,
             node_storage=self._node_storage,
+            waiting=self._waiting,
         )
 
     def _is_about(self, planned: Pod) -> bool:
@@ -235,57 +245,67 @@ class Planner:
                     self._index = self._index.with_volume(before.get(name), now.get(name))
         self._indexed = Map()
 
-    def _unwritten(self, pod_key: str) -> list[str]:
-        names = self.ledger.by_pod.get(pod_key, Map())
-        return [name for name in names if self.ledger.holds[name].resource_version is None]
+    def _held_for(self, pod_key: str) -> list[str]:
+        return [hold.volume for hold in self.ledger.of_pod(pod_key)]
 
     def _volume_changed(self, old: Volume | None, new: Volume | None) -> None:
         self._index = self._index.with_volume(old, new)
-        if new is None:
-            self.ledger = self.ledger.without(old.name) if old is not None else self.ledger
-            return
-        self.ledger = self.ledger.seen(new)
-        hold = self.ledger.holds.get(new.name)
-        if hold is not None and hold.seen and not self._is_for(new, hold):
-            self.ledger = self.ledger.without(new.name)
-
-    def _is_for(self, volume: Volume, hold: Hold) -> bool:
-        reference = volume.claim
-        if reference is not None:
-            return reference.key == hold.claim_key
-        reservation = self._settings.annotations.reservation_of(volume)
-        return reservation is not None and reservation.claim_uid == hold.claim_uid
+        claims = self._store.snapshot().claims_by_volume
+        for volume in (old, new):
+            if volume is not None:
+                reserved = self._settings.annotations.reservation_of(volume)
+                named = (volume.claim.key if volume.claim else "", reserved.claim if reserved else "")
+                for key in {*named, *claims.get(volume.name, ())}:
+                    self._users_changed(key)
 
     def _claim_changed(self, old: Claim | None, new: Claim | None) -> None:
-        """A claim whose annotations no longer match what is held for it needs a new decision."""
-        if old is None or new is None or new.volume_name:
-            return
-        former, latest = (self._settings.annotations.reservation_of_claim(claim) for claim in (old, new))
-        if former is not None and (latest is None or latest.volume != former.volume):
-            self.ledger = self.ledger.without(former.volume)
+        claim = new or old
+        if claim is not None:
+            self._users_changed(claim.key)
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        if new is None and old is not None:
-            self.ledger = self.ledger.settled(old.key)
-        elif new is not None and (new.node_name or new.finished):
-            self.ledger = self.ledger.settled(new.key)
+        pod = new or old
+        if pod is not None and pod.claims:
+            self._changed[pod.key] = None
+
+    def _class_changed(self, old: StorageClass | None, new: StorageClass | None) -> None:
+        """What becomes of its claims may change; that is rare enough for a search."""
+        storage_class = new or old
+        for claim in self._store.snapshot().claims.values():
+            if storage_class is not None and class_of(claim) == storage_class.name:
+                self._users_changed(claim.key)
+
+    def _users_changed(self, claim_key: str) -> None:
+        self._changed.update(dict.fromkeys(self._store.snapshot().pods_by_claim.get(claim_key, ())))
+
+
+def _pass(
+    view: View, changed: Iterable[str], pods: Sequence[Pod], now: datetime, caches: Caches, solving: Solving
+) -> tuple[Waiting, Mapping[str, Decision | Exception]]:
+    """Return the pods that wait for a node, and the decisions."""
+    annotations = view.settings.annotations
+    if view.waiting is None:
+        waiting = all_waiting(view.snapshot, annotations)
+    else:
+        waiting = refreshed(view.waiting, changed, view.snapshot, annotations)
+    return waiting, _decided(replace(view, waiting=waiting), pods, now, caches, solving)
 
 
 def _decided(
-    view: View, pods: Sequence[Pod], now: datetime, groupings: Groupings, solving: Solving
+    view: View, pods: Sequence[Pod], now: datetime, caches: Caches, solving: Solving
 ) -> dict[str, Decision | Exception]:
     """Plan all together; if that fails, plan each alone, the most urgent first, so that one malformed pod does not
     affect the others.
     """
     try:
         with solving() as solve:
-            return {decision.pod.key: decision for decision in plan(view, pods, now, groupings, solve)}
+            return {decision.pod.key: decision for decision in plan(view, pods, now, caches, solve)}
     except Exception as error:
         if len(pods) == 1:
             return {pods[0].key: error}
     decided: dict[str, Decision | Exception] = {}
     for pod in _by_urgency(view, pods, now):
-        alone = _decided(view, [pod], now, groupings, solving)[pod.key]
+        alone = _decided(view, [pod], now, caches, solving)[pod.key]
         if isinstance(alone, Reserve):
             view = replace(view, ledger=view.ledger.with_holds(holds_of(alone)))
         decided[pod.key] = alone

@@ -5,7 +5,7 @@ nothing.
 """
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from random import Random
@@ -19,6 +19,7 @@ from binder.matching.rejection import Reason
 from binder.model.decision import Applied, Decision, Finish, Lost, Mode, Outdated, Placement, Refuse, Reserve, Wait
 from binder.model.demand import MAX_CLAIMS
 from binder.planning.commitment import scheduler_may_serve
+from binder.planning.pod_claims import all_bound, begun, claims_of, nothing_left, open_claims
 from binder.reporting.announce import Announcer
 from binder.reporting.observe import BindMetrics
 from binder.writers.actor import Actor
@@ -27,8 +28,7 @@ from csi.drivers import HealthGate
 from kube.backoff import backoff
 from kube.clock import Clock
 from kube.errors import TerminalError
-from kube.objects.model import WAIT_FOR_FIRST_CONSUMER, Claim, Pod
-from kube.store.snapshot import Snapshot
+from kube.objects.model import Claim, Pod
 from kube.store.store import Store
 from kube.workqueue import WorkQueue
 
@@ -64,15 +64,12 @@ MAX_RETRY_SECONDS: Final = 60.0
 sooner.
 """
 
-NOTHING_LEFT: Final = frozenset(
-    {
-        Reason.ALREADY_RESERVED,
-        Reason.NO_UNBOUND_CLAIM,
-        Reason.DYNAMIC_CLASS,
-        Reason.MODE_OFF,
-    }
-)
-"""States in which nothing of ours is missing: from here on the pod is kube-scheduler's."""
+KEEP_AT_MOST: Final = 30.0
+"""Seconds for which a pod that has its volumes stays behind its gate because its room is booked for others.
+
+kube-scheduler places those within seconds. If it cannot for a reason that is not known here, the pod does not wait for
+ever.
+"""
 
 
 @dataclass(slots=True)
@@ -82,6 +79,7 @@ class _History:
     refusals: int = 0
     losses: int = 0
     gates_kept: int = 0
+    kept_since: float | None = None
 
     def kept_gate(self) -> int:
         """Count another failure to remove its scheduling gate."""
@@ -129,10 +127,13 @@ class Reconciler:
         """Do what the pod needs now; return the seconds until the next reconciliation, None if a change will trigger
         it.
         """
+        await self._resolve_doubts(key)
         pod = self.store.snapshot().pods.get(key)
         known = {} if pod is None else self.scheduling_gate.known_claims(pod)
-        if pod is None or pod.finished or all_bound(pod, self.store.snapshot()):
+        if pod is None or pod.finished or not pod.claims:
             return await self._done(key, pod, known)
+        if all_bound(pod, self.store.snapshot()):
+            return await self._let_go(pod, known)
         self._seen_at.setdefault(key, self.clock.monotonic())
         wait = self._seconds_to_hint(pod)
         if wait > 0 and not begun(pod, self.store.snapshot()):
@@ -148,18 +149,52 @@ class Reconciler:
         if decision is None:
             return FIRST_RETRY
         if isinstance(decision, Reserve) and (wait := self._seconds_to_write(decision)) > 0:
-            self.planner.withdrawn(decision)
+            self.planner.settled(key)
             self._standing[key] = Reason.PROGRESSING
             return wait
-        self._standing[key] = Reason.ALREADY_RESERVED if isinstance(decision, Reserve | Finish) else decision.reason
+        return await self._carry_out(pod, decision, known)
+
+    async def _carry_out(self, pod: Pod, decision: Decision, known: Mapping[str, KnownClaim]) -> float | None:
         if isinstance(decision, Reserve | Finish):
+            self._standing[pod.key] = Reason.ALREADY_RESERVED
             return await self._act(decision, known)
+        self._standing[pod.key] = decision.reason
         if isinstance(decision, Refuse):
-            return self._refuse(decision)
+            return self._refuse(decision) if self._may_keep(decision) else await self._lift(pod, known, None)
         wake = None if decision.until is None else max(0.0, (decision.until - self.clock.now()).total_seconds())
         if nothing_left(decision, self.store.snapshot()):
-            return await self._lift(pod, known, wake)
+            return await self._lift(pod, known, wake, node=decision.node)
         return wake
+
+    async def _resolve_doubts(self, key: str) -> None:
+        """Read the volumes that an earlier attempt may have written: until then they count as written for the pod."""
+        doubts = self.planner.doubts(key)
+        if doubts:
+            await self.actor.read(doubts)
+            self.planner.settled(key)
+
+    async def _let_go(self, pod: Pod, known: Mapping[str, KnownClaim]) -> float | None:
+        """A pod that lacks no volume: behind our gate it waits as long as its room is booked for other pods."""
+        if not known:
+            return await self._done(pod.key, pod, known)
+        decision = await self.planner.decide(pod.key)
+        if decision is None:
+            return FIRST_RETRY
+        keeping = {Reason.NO_NODE_FITS, Reason.OTHER_POD_PENDING}
+        if isinstance(decision, Refuse) and decision.reason in keeping and self._may_keep(decision):
+            self._standing[pod.key] = decision.reason
+            return self._refuse(decision)
+        return await self._done(pod.key, pod, known, node=decision.node if isinstance(decision, Wait) else "")
+
+    def _may_keep(self, decision: Refuse) -> bool:
+        """Whether the pod stays behind its gate: with its volumes, and room that is booked for others, not for ever."""
+        history, now = self._history(decision.pod.key), self.clock.monotonic()
+        if decision.reason is not Reason.OTHER_POD_PENDING:
+            history.kept_since = None
+            return True
+        if history.kept_since is None:
+            history.kept_since = now
+        return now - history.kept_since < KEEP_AT_MOST
 
     def pending(self) -> Iterator[tuple[Claim, Reason]]:
         """Yield the unbound claims of pods reconciled so far, and what each waits for."""
@@ -206,14 +241,14 @@ class Reconciler:
                 return decision
             if self.clock.monotonic() - began <= MAX_PROBE_SECONDS and self.planner.stands(decision):
                 return decision
-        self.planner.forget(key)
+        self.planner.settled(key)
         return None
 
     async def _probed(self, decision: Reserve | Finish) -> bool:
         try:
             return await self.gate.probe(decision.volumes, self.clock.now())
         except BaseException:
-            self.planner.withdrawn(decision)
+            self.planner.settled(decision.pod.key)
             raise
 
     async def _act(self, decision: Reserve | Finish, known: Mapping[str, KnownClaim]) -> float | None:
@@ -222,15 +257,14 @@ class Reconciler:
         try:
             outcome = await self.actor.act(decision)
         except TerminalError as error:
-            self.planner.withdrawn(decision)
+            self.planner.settled(decision.pod.key)
             logger.warning(
                 "Reservation rejected by the API server", extra={"pod": decision.pod.key, "error": str(error)}
             )
             self.announcer.write_rejected(decision.pod, error.message)
             return self._later(decision)
         except BaseException:
-            # What was written in spite of that comes back through the watch.
-            self.planner.withdrawn(decision)
+            self.planner.doubted(decision.pod.key)
             raise
         if isinstance(outcome, Outdated):
             return self._again(decision, outcome.why)
@@ -238,14 +272,18 @@ class Reconciler:
         if isinstance(outcome, Lost):
             self.announcer.lost(decision, outcome)
             return self._again(decision, outcome.why)
-        self.planner.written(outcome.volumes)
         self.announcer.reserved(decision)
         self.wakeups.forget(decision.pod.key)
         self._histories.pop(decision.pod.key, None)
         held = {placement.claim.key for placement in decision.placements}
         unread = {key: claim for key, claim in known.items() if key not in held}
         prebound = decision.placements if isinstance(decision, Reserve) and decision.mode is Mode.PREBIND else ()
-        return await self._lift(decision.pod, unread, None, prebound=prebound, waits=outcome.gate_waits)
+        try:
+            return await self._lift(
+                decision.pod, unread, None, node=_node_of(decision), prebound=prebound, waits=outcome.gate_waits
+            )
+        finally:
+            self.planner.settled(decision.pod.key)
 
     async def _lift(
         self,
@@ -253,17 +291,22 @@ class Reconciler:
         unread: Mapping[str, KnownClaim],
         wake: float | None,
         *,
+        node: str = "",
         prebound: Sequence[Placement] = (),
         waits: bool = False,
     ) -> float | None:
-        """Release the pod to kube-scheduler; return when to retry, soon if that did not work.
+        """Release the pod to kube-scheduler; return when to retry, soon if that did not work. It has room on `node`.
 
         A pod recreated under the name since the decision is reconciled separately.
         """
         pod = self.store.snapshot().pods.get(decided.key)
         if pod is None or pod.uid != decided.uid or pod.finished or pod.deleting:
             return wake
-        if await self.scheduling_gate.lift(pod, unread, prebound=prebound, waits=waits):
+        try:
+            lifted = await self.scheduling_gate.lift(pod, unread, node=node, prebound=prebound, waits=waits)
+        finally:
+            self.planner.settled(pod.key)
+        if lifted:
             return wake
         return backoff(self._history(pod.key).kept_gate(), FIRST_RETRY, MAX_RETRY_SECONDS, self.rng.random())
 
@@ -272,7 +315,7 @@ class Reconciler:
 
     def _again(self, decision: Reserve | Finish, why: str) -> float:
         """Plan again at once; only a pod that needs it repeatedly waits longer each time."""
-        self.planner.withdrawn(decision)
+        self.planner.settled(decision.pod.key)
         logger.info("Reservation lost; replanning the pod", extra={"pod": decision.pod.key, "error": why})
         history = self._history(decision.pod.key)
         history.losses += 1
@@ -290,7 +333,9 @@ class Reconciler:
             self.metrics.failed(class_of(claim), decision.reason)
         self.announcer.refused(decision, claims if len(claims) <= MAX_CLAIMS else ())
         wait = self._later(decision)
-        self.wakeups.refused(decision.pod.key, {class_of(claim) for claim in claims}, wait)
+        if decision.reason is Reason.OTHER_POD_PENDING:
+            wait = min(wait, KEEP_AT_MOST / 3)
+        self.wakeups.refused(decision.pod.key, _classes(claims or claims_of(decision.pod, snapshot)), wait)
         return wait
 
     def _later(self, decision: Decision) -> float:
@@ -319,50 +364,27 @@ class Reconciler:
             binding = binding_mode(new, self.store.snapshot().classes) or ""
             self.metrics.bound(class_of(new), binding, self.clock.monotonic() - since)
 
-    async def _done(self, key: str, pod: Pod | None, known: Mapping[str, KnownClaim]) -> float | None:
+    async def _done(
+        self, key: str, pod: Pod | None, known: Mapping[str, KnownClaim], *, node: str = ""
+    ) -> float | None:
         """The pod is gone or lacks no volume. Its retries and Events are remembered until its gate is removed."""
         self._head_start.finished(key)
-        self.planner.forget(key)
+        self.planner.settled(key)
         self.wakeups.forget(key)
         self._standing.pop(key, None)
         self._looked_at.pop(key, None)
         self._servable_since.pop(key, None)
         self._seen_at.pop(key, None)
-        again = None if pod is None else await self._lift(pod, known, None)
+        again = None if pod is None else await self._lift(pod, known, None, node=node)
         if again is None:
             self.announcer.forget(key)
             self._histories.pop(key, None)
         return again
 
 
-def begun(pod: Pod, snapshot: Snapshot) -> bool:
-    """Whether a volume names a claim of the pod that is not bound."""
-    return any(snapshot.volumes_by_claim.get(claim.key) for claim in open_claims(pod, snapshot))
+def _node_of(decision: Reserve | Finish) -> str:
+    return decision.node if isinstance(decision, Reserve) else ""
 
 
-def open_claims(pod: Pod, snapshot: Snapshot) -> tuple[Claim, ...]:
-    """Return the claims of the pod that exist and are not bound."""
-    claims = (snapshot.claims.get(key) for key in pod.claim_keys)
-    return tuple(claim for claim in claims if claim is not None and not claim.bind_finished)
-
-
-def all_bound(pod: Pod, snapshot: Snapshot) -> bool:
-    """Whether nothing is open: a claim that does not exist yet, as of a generic ephemeral volume, counts as open.
-
-    So does a Lost claim of a gated pod: kube-scheduler does not see the pod, so only this controller can report it.
-    """
-    claims = [snapshot.claims.get(key) for key in pod.claim_keys]
-    if pod.scheduling_gates and any(claim is not None and claim.phase == "Lost" for claim in claims):
-        return False
-    return all(claim is not None and claim.bind_finished for claim in claims)
-
-
-def nothing_left(decision: Wait, snapshot: Snapshot) -> bool:
-    """Whether the pod is kube-scheduler's from here on. Beside a claim that is ours an Immediate one is waited for."""
-    if decision.reason is not Reason.IMMEDIATE_CLAIM:
-        return decision.reason in NOTHING_LEFT
-    claims = [snapshot.claims.get(key) for key in decision.pod.claim_keys]
-    return all(
-        claim is not None and (claim.bind_finished or binding_mode(claim, snapshot.classes) != WAIT_FOR_FIRST_CONSUMER)
-        for claim in claims
-    )
+def _classes(claims: Iterable[Claim]) -> set[str]:
+    return {class_of(claim) for claim in claims}

@@ -62,11 +62,15 @@ class Finish:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Nothing to do now. Retry at `until`; None means that an event will wake the pod."""
+    """Nothing to do now. Retry at `until`; None means that an event will wake the pod.
+
+    `node`: where the room of a pod is booked that only our gate holds back.
+    """
 
     pod: Pod
     reason: Reason
     until: datetime | None = None
+    node: str = ""
 
 
 @dataclass(frozen=True, slots=True)

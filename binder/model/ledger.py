@@ -1,14 +1,13 @@
-"""Reservations that are not visible yet: made in passes whose writes the watch has not shown.
+"""What the watches cannot show yet: decisions whose writes are under way, or whose outcome is unknown.
 
-A hold does two things. It withholds the volume from other claims until the watch shows our write; from then on the
-volume's own annotations do. And it books the pod's node, resources and attachments, until the pod is seen assigned or
-gone: the last CPU must not be booked for two pods. The ledger is a persistent value; every operation returns a new one.
+A hold withholds a volume from other claims and says that the claim has it, until its attempt has ended; from then on
+the objects say so themselves, for every response is put into the store. Nothing that a user can write ends one: not an
+annotation, not a claim of the same name. The ledger is a persistent value; every operation returns a new one.
 """
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from kube.objects.model import Volume
 from kube.persistent_map import Map
 
 _Names = Map[str, None]
@@ -16,10 +15,9 @@ _Names = Map[str, None]
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """A volume held for a claim, for a pod on a node.
+    """A volume held for the claim of this uid, for a pod for which the node has room.
 
-    `requests` are the pod's. `resource_version` is the one that our write of the volume returned, None before. `seen`:
-    the watch has shown the write. `settled`: the pod is assigned, ended or gone, so its node is not booked.
+    `in_doubt`: the attempt to write it has ended, and whether the write was executed is not known.
     """
 
     volume: str
@@ -27,20 +25,17 @@ class Hold:
     claim_uid: str
     pod_key: str
     node: str
-    requests: tuple[tuple[str, int], ...]
-    resource_version: int | None = None
-    seen: bool = False
-    settled: bool = False
+    in_doubt: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """Holds by volume, and indexes by claim, pod and node."""
+    """Holds by volume, and indexes by claim and pod. `lifts`: the uids of pods, by key, whose gate is being removed."""
 
     holds: Map[str, Hold] = Map()
     by_claim: Map[str, _Names] = Map()
     by_pod: Map[str, _Names] = Map()
-    by_node: Map[str, _Names] = Map()
+    lifts: Map[str, str] = Map()
 
     def with_holds(self, holds: Iterable[Hold]) -> "Ledger":
         """Add holds; an existing one for the same volume is replaced."""
@@ -50,7 +45,7 @@ class Ledger:
         return ledger
 
     def without(self, *volumes: str) -> "Ledger":
-        """Drop the holds of these volumes, as when a write failed or a reservation was released."""
+        """Drop the holds of these volumes: the objects show by now what became of them."""
         ledger = self
         for name in volumes:
             hold = ledger.holds.get(name)
@@ -59,34 +54,26 @@ class Ledger:
                     ledger.holds.delete(name),
                     _removed(ledger.by_claim, hold.claim_key, name),
                     _removed(ledger.by_pod, hold.pod_key, name),
-                    _removed(ledger.by_node, hold.node, name),
+                    ledger.lifts,
                 )
         return ledger
 
-    def written(self, volume: str, resource_version: int) -> "Ledger":
-        """Record the version that our write of the volume returned, so that `seen` can tell when the watch shows it."""
-        hold = self.holds.get(volume)
-        return self if hold is None else self._replaced(replace(hold, resource_version=resource_version))
+    def doubted(self, pod_key: str) -> "Ledger":
+        """The attempt for the pod has ended, and which of its writes were executed is not known."""
+        doubts = {hold.volume: replace(hold, in_doubt=True) for hold in self.of_pod(pod_key)}
+        return replace(self, holds=self.holds.update(doubts))
 
-    def seen(self, volume: Volume) -> "Ledger":
-        """Apply a volume that the watch shows; from the version of our write on its own annotations count again."""
-        hold = self.holds.get(volume.name)
-        if hold is None or hold.resource_version is None or volume.resource_version < hold.resource_version:
-            return self
-        return self.without(volume.name) if hold.settled else self._replaced(replace(hold, seen=True))
+    def with_lift(self, pod_key: str, uid: str) -> "Ledger":
+        """The pod's gate is about to be removed."""
+        return replace(self, lifts=self.lifts.set(pod_key, uid))
 
-    def settled(self, pod_key: str) -> "Ledger":
-        """The pod is assigned to a node, has ended or is gone: its node needs no booking any more."""
-        ledger = self
-        for name in self.by_pod.get(pod_key, Map()):
-            hold = ledger.holds[name]
-            ledger = ledger.without(name) if hold.seen else ledger._replaced(replace(hold, settled=True))
-        return ledger
+    def without_lift(self, pod_key: str) -> "Ledger":
+        """The pod's gate is removed, as the pod itself shows, or stays."""
+        return replace(self, lifts=self.lifts.delete(pod_key)) if pod_key in self.lifts else self
 
     def keeps(self, volume: str) -> Hold | None:
         """Return the hold that withholds this volume from other claims, if there is one."""
-        hold = self.holds.get(volume)
-        return None if hold is None or hold.seen else hold
+        return self.holds.get(volume)
 
     def of_claim(self, claim_key: str) -> Iterator[Hold]:
         return (self.holds[name] for name in self.by_claim.get(claim_key, Map()))
@@ -94,20 +81,12 @@ class Ledger:
     def of_pod(self, pod_key: str) -> Iterator[Hold]:
         return (self.holds[name] for name in self.by_pod.get(pod_key, Map()))
 
-    def on_node(self, node: str) -> Iterator[Hold]:
-        """Yield the holds that book a node."""
-        holds = (self.holds[name] for name in self.by_node.get(node, Map()))
-        return (hold for hold in holds if not hold.settled)
-
-    def _replaced(self, hold: Hold) -> "Ledger":
-        return replace(self, holds=self.holds.set(hold.volume, hold))
-
     def _added(self, hold: Hold) -> "Ledger":
         return Ledger(
             self.holds.set(hold.volume, hold),
             _put(self.by_claim, hold.claim_key, hold.volume),
             _put(self.by_pod, hold.pod_key, hold.volume),
-            _put(self.by_node, hold.node, hold.volume),
+            self.lifts,
         )
 
 

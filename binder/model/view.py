@@ -9,6 +9,7 @@ from binder.health.node_storage import NodeStorage
 from binder.matching.index import VolumeIndex
 from binder.model.decision import Mode
 from binder.model.ledger import Ledger
+from binder.model.waiting_pod import Waiting
 from binder.reservation.contract import Annotations
 from csi.health.verdict import Verdict
 from kube.objects.model import Claim
@@ -46,7 +47,8 @@ class View:
     """A view: `index` holds the Available volumes of `snapshot`, `verdicts` are by (driver, volume handle).
 
     `hints`: volume -> the claim that had it as a hint, which blocks no other claim in this pass. `node_storage` is only
-    a cache of what follows from the snapshot; successive views share it.
+    a cache of what follows from the snapshot; successive views share it. `waiting`: the pods that wait for a node, as
+    the snapshot shows them, None if that is still to be computed.
     """
 
     snapshot: Snapshot
@@ -55,4 +57,5 @@ class View:
     verdicts: Mapping[tuple[str, str], Verdict] = Map()
     settings: PlanSettings = field(default_factory=PlanSettings)
     hints: Mapping[str, Claim] = Map()
+    waiting: Waiting | None = field(default=None, compare=False, repr=False)
     node_storage: NodeStorage = field(default_factory=NodeStorage, compare=False, repr=False)

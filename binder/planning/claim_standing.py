@@ -180,8 +180,7 @@ def _being_written(view: View, pod: Pod, claim: Claim, now: datetime) -> Anchor 
     no other claim is bound because of it.
     """
     for hold, held in _holds(view, claim):
-        if not hold.seen:
-            return Anchor(held) if hold.pod_key == pod.key else Wait(pod, Reason.PROGRESSING, until=now + _ONE_WRITE)
+        return Anchor(held) if hold.pod_key == pod.key else Wait(pod, Reason.PROGRESSING, until=now + _ONE_WRITE)
     return None
 
 
@@ -190,8 +189,7 @@ def _free(view: View, claim: Claim, storage_class: StorageClass, now: datetime) 
     no pin.
     """
     opened = _open(view, claim, storage_class, now)
-    hint = next((Anchor(held) for _, held in _holds(view, claim) if _reservation_holds(view, claim, held, now)), None)
-    hint = hint or _reserved(view, claim, now)
+    hint = _reserved(view, claim, now)
     if hint is None:
         return opened
     return Hinted(hint, replace(opened, pin="")) if isinstance(opened, Open) else hint

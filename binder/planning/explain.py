@@ -12,9 +12,10 @@ from typing import Final
 
 from binder.assignment.assignment import assign
 from binder.assignment.bipartite_matching import BipartiteMatching, Bits
-from binder.assignment.node_booking import Attach, NodeBooking, attach_of
+from binder.assignment.node_booking import NodeBooking
 from binder.assignment.placing import Offers
 from binder.assignment.topologies import Topologies, Topology
+from binder.booking.room import Attach, attach_of
 from binder.matching.claim_shape import ClaimShape
 from binder.matching.evidence import reasons_text
 from binder.matching.rejection import Reason, Rejection

@@ -7,7 +7,7 @@ reserved never moves.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
@@ -15,12 +15,16 @@ from binder.assignment.node_booking import NodeBooking
 from binder.assignment.other_pods import OtherPods, other_pods_of
 from binder.assignment.placing import Offers, PlacedPod, Placing
 from binder.assignment.topologies import Groupings, Topologies, topologies_of
+from binder.booking.bookings import Bookings
+from binder.booking.node_sets import NodeSets
 from binder.matching.rejection import Reason
 from binder.model.decision import Decision, Mode, Placement, Refuse, Reserve, Wait
 from binder.model.demand import Demand
 from binder.model.ledger import Hold
 from binder.model.view import View
+from binder.model.waiting_pod import all_waiting, with_ledger
 from binder.planning.explain import Explainer
+from binder.planning.let_go import let_go
 from binder.planning.pod_demand import demand_of
 from binder.rebalance.integer_program import Solve, solve
 from binder.rebalance.rebalance import rebalance
@@ -35,31 +39,36 @@ _MAX_ROUNDS: Final = 8
 """Rounds of a pass. Pods that share a claim are planned in different ones; those left over wait for another pass."""
 
 
-def plan(
-    view: View, pods: Iterable[Pod], now: datetime, groupings: Groupings | None = None, solve: Solve = solve
-) -> tuple[Decision, ...]:
-    """Return one decision for each pod, in the order given.
+@dataclass(frozen=True, slots=True)
+class Caches:
+    """What passes hand on to each other: how nodes were grouped. It follows from a snapshot and changes no decision."""
 
-    `groupings` caches from pass to pass how nodes were grouped, and changes no decision. `solve` is called if volumes
-    are short.
-    """
-    groupings = groupings or Groupings()
+    groupings: Groupings = field(default_factory=Groupings)
+    node_sets: NodeSets = field(default_factory=NodeSets)
+
+
+def plan(
+    view: View, pods: Iterable[Pod], now: datetime, caches: Caches | None = None, solve: Solve = solve
+) -> tuple[Decision, ...]:
+    """Return one decision for each pod, in the order given. `solve` is called if volumes are short."""
+    caches = caches or Caches()
     ordered = list({pod.key: pod for pod in pods}.values())
     decided: dict[str, Decision] = {}
     refused: dict[tuple[object, ...], Refuse] = {}
     for _ in range(_MAX_ROUNDS):
+        bookings = _bookings(view, now, caches)
         demands: list[Demand] = []
         for pod in ordered:
             if pod.key not in decided:
                 demand = demand_of(view, pod, now)
                 if not isinstance(demand, Demand):
-                    decided[pod.key] = demand
+                    decided[pod.key] = let_go(view, demand, bookings)
                 elif _wants(demand) in refused:
                     decided[pod.key] = replace(refused[_wants(demand)], pod=pod)
                 else:
                     demands.append(demand)
         turn = _first_users(sorted(demands, key=lambda demand: demand.urgency))
-        decisions = _decide(view, turn, now, groupings, solve)
+        decisions = _decide(view, turn, now, bookings, caches, solve)
         decided |= {decision.pod.key: decision for decision in decisions}
         if len(decided) == len(ordered):
             break
@@ -85,7 +94,6 @@ def holds_of(reserve: Reserve) -> tuple[Hold, ...]:
             claim_uid=placement.claim.uid,
             pod_key=reserve.pod.key,
             node=reserve.node,
-            requests=reserve.pod.requests,
         )
         for placement in reserve.placements
     )
@@ -112,6 +120,7 @@ class _Pass:
     topologies: Topologies
     planned: frozenset[str]
     others: OtherPods | None
+    bookings: Bookings
 
     def placing(self) -> Placing:
         """Return an empty placing: nothing of this round is placed."""
@@ -119,16 +128,26 @@ class _Pass:
 
     def booking(self) -> NodeBooking:
         """Return the room on nodes before this round."""
-        return NodeBooking(self.view, self.planned, self.others)
+        return NodeBooking(self.view, self.planned, self.others, self.bookings)
 
 
-def _decide(view: View, demands: Sequence[Demand], now: datetime, groupings: Groupings, solve: Solve) -> list[Decision]:
+def _bookings(view: View, now: datetime, caches: Caches) -> Bookings:
+    """Return the room that waiting pods take, those of the pass included."""
+    annotations = view.settings.annotations
+    known = view.waiting if view.waiting is not None else all_waiting(view.snapshot, annotations)
+    waiting = with_ledger(known, view.ledger, view.snapshot, annotations)
+    return Bookings(view, waiting.values(), caches.node_sets, now)
+
+
+def _decide(
+    view: View, demands: Sequence[Demand], now: datetime, bookings: Bookings, caches: Caches, solve: Solve
+) -> list[Decision]:
     if not demands:
         return []
     view = replace(view, hints={volume: claim for demand in demands for volume, claim in demand.hints})
-    topologies = topologies_of(view.snapshot.nodes, view.index, demands, groupings)
+    topologies = topologies_of(view.snapshot.nodes, view.index, demands, caches.groupings)
     planned = frozenset(demand.pod.key for demand in demands)
-    this = _Pass(view, now, topologies, planned, other_pods_of(view, demands))
+    this = _Pass(view, now, topologies, planned, other_pods_of(view, demands, bookings), bookings)
     placing = this.placing()
     failed = [demand for demand in _place_all(placing, demands) if not placing.booking.is_tied(demand)]
     rivals = _servable_alone(this, failed) if placing.placed else []

@@ -9,9 +9,9 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from binder.assignment.bipartite_matching import BipartiteMatching, Bits
-from binder.assignment.node_booking import Attach, attach_of
 from binder.assignment.placing import PlacedPod, Placing
 from binder.assignment.topologies import Topology
+from binder.booking.room import Attach, attach_of
 from binder.matching.claim_shape import ClaimShape, family_of
 from binder.model.demand import Demand
 from kube.objects.model import Claim, Volume

@@ -11,7 +11,7 @@ that the reservations might expire meanwhile: then what was begun for a pod is f
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -33,6 +33,7 @@ from binder.writers.preconditions import (
     LostPlacement,
     Preconditions,
     same_offer,
+    side_by_side,
     what_happened,
 )
 from binder.writers.rollback import Held, Rollback
@@ -222,6 +223,10 @@ class Actor:
             return await self._reserve(decision)
         except EndedAttempt as ending:
             return ending.outcome
+
+    async def read(self, volumes: Iterable[str]) -> None:
+        """Read these volumes into the store, as they are on the API server. Raises KubeError if it fails."""
+        await side_by_side(self.applier.client.volume, volumes)
 
     async def _reserve(self, decision: Reserve) -> Applied:
         """Write for all claims of the pod, or roll back what was written."""

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 from binder.matching.matching import is_mine
 from binder.model.decision import Placement
+from binder.model.waiting_pod import waiting_pod
+from binder.planning.let_go import leaves_a_node
 from binder.reporting.announce import Announcer
 from binder.reservation.contract import Annotations
 from binder.writers.object_client import FASTER, ObjectClient
@@ -73,10 +75,14 @@ class SchedulingGate:
         pod: Pod,
         unread: Mapping[str, KnownClaim],
         *,
+        node: str = "",
         prebound: Sequence[Placement] = (),
         waits: bool = False,
     ) -> bool:
         """Remove our gate if the pod carries it; False if it is still there and has to be tried again.
+
+        The volumes of the pod may have changed meanwhile, their affinity included: it keeps its gate if they leave it
+        no node. `node` is the likeliest one.
 
         If it `waits`, it does so among the writers of volumes: a pod whose volumes the PV controller has yet to bind
         cannot run sooner. kube-scheduler must not see it without the claimRefs of its `prebound` volumes: one that was
@@ -97,7 +103,18 @@ class SchedulingGate:
             seen = self._client.snapshot().pods.get(pod.key)
             if seen is None or seen.uid != pod.uid or not self._annotations.carries_gate(seen):
                 return True
-            return self._committed(prebound) and await self._stand(unread) and await self._remove(seen)
+            return (
+                self._committed(prebound)
+                and await self._stand(unread)
+                and self._runs(seen, node)
+                and await self._remove(seen)
+            )
+
+    def _runs(self, pod: Pod, node: str) -> bool:
+        """Whether the volumes of the pod leave it a node, as far as is known without a request."""
+        snapshot = self._client.snapshot()
+        waiting = waiting_pod(snapshot, self._annotations, pod)
+        return waiting is None or leaves_a_node(waiting, snapshot.nodes, node)
 
     def _committed(self, placements: Sequence[Placement]) -> bool:
         """Whether these volumes still name these claims, as far as is known without a request."""

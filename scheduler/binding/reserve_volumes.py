@@ -111,4 +111,4 @@ def _holds(placement: ScheduleResult) -> Iterator[Hold]:
     names += [(claim, _MADE + claim.uid) for claim in choice.provision]
     for claim, volume in names:
         # The view counts the pod on its node; the hold books nothing besides.
-        yield Hold(volume, claim.key, claim.uid, pod.key, placement.node, ())
+        yield Hold(volume, claim.key, claim.uid, pod.key, placement.node)

@@ -15,11 +15,13 @@ from kube.objects.model import Pod, Volume
 from kube.rules.duration import age_text
 from why.causes.assigned_node import node_lost
 from why.causes.finding import Finding, Step
-from why.causes.kubelets import NodeState, power_advice, shown, state_of
 from why.causes.leases import look_for_pv_controller, without_controller_manager
 from why.causes.objects import (
+    OUT_OF_SERVICE,
+    UNREACHABLE,
     named,
     nodes_with,
+    not_ready,
     pod_link,
     pod_object,
     stem_of,
@@ -142,17 +144,19 @@ def _of_node(facts: Facts, pod: Pod) -> _Obstacle | None:
             (Link("Node", pod.node_name, "not found"),),
             without_controller_manager(facts),
         )
-    state = state_of(facts, node)
-    if state is NodeState.READY:
+    taint = not_ready(node)
+    if not taint:
         return None
+    state = "does not respond" if taint == UNREACHABLE else "is not ready"
     return _Obstacle(
         f"the kubelet of its node {node.name}, which has to end it, {state}",
         Step(
             f"kubectl describe node {node.name}",
-            f"the pod goes when the node is ready again; {power_advice(facts, node)}",
+            "the pod goes when the node is ready again; only if it is switched off for good, delete the node or taint "
+            f"it {OUT_OF_SERVICE}: its pods are deleted at once, and unwritten data is lost",
         ),
         (Link("Node", node.name, "not ready"),),
-        shown(facts, node),
+        (Evidence(f"node/{node.name} spec.taints", "a node that is ready", taint),),
     )
 
 

@@ -21,18 +21,25 @@ from binder.controllers.planner import (
 from binder.model.decision import Decision, Reserve
 from binder.model.view import PlanSettings
 from binder.rebalance.integer_program import IntegerProgram, Solution, Solve, solve
+from binder.reservation.contract import DEFAULT_PREFIX
 from csi.drivers import HealthGate
 from csi.health.verdict import HealthState
 from kube.background import Aside
 from kube.objects.model import Pod
 from kube.store.store import Store
 from prebinder.controller.term import compose
-from tests.binder.world import Doctor, reservation
+from tests.binder.world import Doctor
 from tests.builders import claim, node, pod, storage_class, volume
 from tests.fake_clock import FakeClock, settle
 from tests.fakes.aside import at_once
 
 T = TypeVar("T")
+
+FORGED = {
+    f"{DEFAULT_PREFIX}bound-at": "2026-01-01T00:00:00Z",
+    f"{DEFAULT_PREFIX}expires-at": "9999-12-31T00:00:00Z",
+}
+"""With the name of a volume, what a claim of a reservation carries."""
 
 
 class Desk:
@@ -109,7 +116,7 @@ async def test_a_decision_stands_while_the_pod_its_reservation_and_its_volumes_d
     assert await desk.gate.probe(first.volumes, desk.clock.now())
     assert not desk.planner.stands(first)
     assert desk.planner.stands(second)
-    desk.planner.withdrawn(second)
+    desk.planner.settled(second.pod.key)
     assert not desk.planner.stands(second)
 
 
@@ -136,12 +143,12 @@ async def test_what_was_reserved_is_not_reserved_again_before_the_watch_shows_it
     assert chosen(red.result()) != chosen(blue.result())
 
 
-async def test_a_withdrawn_reservation_is_free_for_others(desk: Desk) -> None:
+async def test_a_reservation_that_was_not_written_is_free_for_others(desk: Desk) -> None:
     red = desk.decide("red")
     await desk.clock.advance(1)
     decision = red.result()
     assert isinstance(decision, Reserve)
-    desk.planner.withdrawn(decision)
+    desk.planner.settled(decision.pod.key)
     assert desk.planner.ledger.keeps(chosen(decision)) is None
 
 
@@ -151,18 +158,29 @@ async def test_a_pod_that_is_gone_gets_no_decision(desk: Desk) -> None:
     assert gone.result() is None
 
 
-async def test_a_hold_ends_when_the_watch_shows_the_reservation_or_its_end(desk: Desk) -> None:
+async def test_what_an_attempt_may_have_written_is_kept_until_its_pod_is_settled(desk: Desk) -> None:
     red = desk.decide("red")
     await desk.clock.advance(1)
     name = chosen(red.result())
-    annotations = reservation("red", reserved_for_uid="uid-default-red")
-    written = volume(name, zone="a", resource_version=7, annotations=annotations)
-    desk.store.volumes.remember(written)
-    desk.planner.written([written])
-    assert desk.planner.ledger.keeps(name) is None
-    assert desk.planner.ledger.holds[name].seen
+    desk.planner.doubted("default/red")
+    assert desk.planner.doubts("default/red") == (name,)
     desk.store.volumes.upsert(volume(name, zone="a", resource_version=8))
-    assert name not in desk.planner.ledger.holds
+    desk.store.claims.upsert(claim("red", resource_version=9, annotations={}))
+    assert desk.planner.ledger.keeps(name) is not None, "no change of an object ends the doubt"
+    desk.planner.settled("default/red")
+    assert desk.planner.doubts("default/red") == ()
+    assert desk.planner.ledger.keeps(name) is None
+
+
+async def test_no_annotation_of_another_claim_ends_a_hold(desk: Desk) -> None:
+    """A user who may write claims in some namespace can write these."""
+    red = desk.decide("red")
+    await desk.clock.advance(1)
+    name = chosen(red.result())
+    forged = FORGED | {f"{DEFAULT_PREFIX}reserved-volume": name}
+    for version, annotations in enumerate((forged, {}), 5):
+        desk.store.claims.upsert(claim("thief", namespace="evil", resource_version=version, annotations=annotations))
+    assert desk.planner.ledger.keeps(name) is not None
 
 
 async def test_a_pass_that_fails_for_all_is_tried_for_each() -> None:

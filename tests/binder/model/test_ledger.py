@@ -1,34 +1,23 @@
-"""Holds: what keeps a volume, what books a node, and when each ends."""
+"""Holds: what withholds a volume, and that only the end of an attempt ends one."""
 
 from binder.model.ledger import Hold, Ledger
-from tests.builders import volume
 
 
 def hold(name: str = "v", *, pod: str = "default/web", claim: str = "default/data") -> Hold:
-    return Hold(name, claim, "uid", pod, "n1", (("cpu", 1),))
+    return Hold(name, claim, "uid", pod, "n1")
 
 
-def test_a_hold_keeps_the_volume_until_the_watch_shows_our_write() -> None:
-    ledger = Ledger().with_holds([hold()]).written("v", 7)
-    assert ledger.seen(volume("v", resource_version=6)).keeps("v") is not None
-    assert ledger.seen(volume("v", resource_version=7)).keeps("v") is None
+def test_a_hold_withholds_the_volume_until_it_is_dropped() -> None:
+    ledger = Ledger().with_holds([hold()])
+    assert ledger.keeps("v") == hold()
+    assert ledger.without("v").keeps("v") is None
 
 
-def test_a_hold_whose_write_has_not_returned_is_not_ended_by_any_event() -> None:
-    assert Ledger().with_holds([hold()]).seen(volume("v", resource_version=9)).keeps("v") is not None
-
-
-def test_a_node_stays_booked_until_the_pod_is_settled() -> None:
-    seen = Ledger().with_holds([hold()]).written("v", 7).seen(volume("v", resource_version=7))
-    assert [hold.volume for hold in seen.on_node("n1")] == ["v"]
-    assert seen.settled("default/web") == Ledger()
-
-
-def test_a_settled_pod_leaves_the_volume_held_until_the_write_is_seen() -> None:
-    ledger = Ledger().with_holds([hold()]).written("v", 7).settled("default/web")
-    assert list(ledger.on_node("n1")) == []
-    assert ledger.keeps("v") is not None
-    assert ledger.seen(volume("v", resource_version=8)) == Ledger()
+def test_doubt_about_a_pod_concerns_all_of_its_holds_and_no_other() -> None:
+    ledger = Ledger().with_holds([hold("v"), hold("w", claim="default/more"), hold("x", pod="default/other")])
+    doubted = ledger.doubted("default/web")
+    assert {hold.volume: hold.in_doubt for hold in doubted.holds.values()} == {"v": True, "w": True, "x": False}
+    assert [hold.volume for hold in doubted.of_claim("default/data") if hold.in_doubt] == ["v"]
 
 
 def test_dropped_holds_leave_nothing_behind() -> None:
@@ -41,3 +30,9 @@ def test_a_volume_reserved_again_belongs_to_the_last_claim() -> None:
     ledger = Ledger().with_holds([hold(), hold(claim="default/other")])
     assert list(ledger.of_claim("default/data")) == []
     assert [hold.claim_key for hold in ledger.of_claim("default/other")] == ["default/other"]
+
+
+def test_a_lift_is_that_of_one_pod_and_survives_changes_of_holds() -> None:
+    ledger = Ledger().with_lift("default/web", "uid-1").with_holds([hold()]).without("v")
+    assert dict(ledger.lifts) == {"default/web": "uid-1"}
+    assert ledger.without_lift("default/web") == Ledger()

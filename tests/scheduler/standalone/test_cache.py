@@ -40,7 +40,7 @@ class PromiseOne:
 
 
 def hold_of(placement: ScheduleResult) -> Hold:
-    return Hold(f"v-{placement.pod.name}", "default/c0", "", placement.pod.key, placement.node, ())
+    return Hold(f"v-{placement.pod.name}", "default/c0", "", placement.pod.key, placement.node)
 
 
 def facts(cluster: ClusterView) -> object:

@@ -4,11 +4,8 @@ from typing import Any
 
 import pytest
 
-from binder.assignment.reserved_pods import former_bookings
 from binder.model.decision import Mode
-from tests.binder.views import view
 from tests.binder.world import World
-from tests.builders import claim, node, pod, volume
 from tests.fakes.objects import claim_object, pod_object, volume_object
 
 COMMITTING = pytest.mark.parametrize("mode", [Mode.PREBIND, Mode.COMPLETE])
@@ -62,10 +59,3 @@ async def test_a_pod_that_its_only_node_has_no_room_for_books_nothing(mode: Mode
     async with world.process(transition=2) as process:
         await process.run()
     assert not waits(world, "second")
-
-
-def test_a_volume_that_names_a_claim_it_is_too_small_for_does_not_book_its_node() -> None:
-    small = volume("a", size="1Gi", claim="default/data", node="node-1")
-    bound = volume("b", claim="default/data", node="node-2")
-    seen = view(node("node-1"), node("node-2"), pod("web", claims=("data",)), claim("data"), small, bound)
-    assert [(hold.volume, hold.node) for hold in former_bookings(seen)] == [("b", "node-2")]

@@ -1,0 +1,57 @@
+"""How far the claims of a pod are, as a snapshot shows them: what the reconciler does next depends on it."""
+
+from typing import Final
+
+from binder.matching.matching import binding_mode
+from binder.matching.rejection import Reason
+from binder.model.decision import Wait
+from kube.objects.model import WAIT_FOR_FIRST_CONSUMER, Claim, Pod
+from kube.store.snapshot import Snapshot
+
+NOTHING_LEFT: Final = frozenset(
+    {
+        Reason.ALREADY_RESERVED,
+        Reason.NO_UNBOUND_CLAIM,
+        Reason.DYNAMIC_CLASS,
+        Reason.MODE_OFF,
+    }
+)
+"""States in which nothing of ours is missing: from here on the pod is kube-scheduler's."""
+
+
+def begun(pod: Pod, snapshot: Snapshot) -> bool:
+    """Whether a volume names a claim of the pod that is not bound."""
+    return any(snapshot.volumes_by_claim.get(claim.key) for claim in open_claims(pod, snapshot))
+
+
+def claims_of(pod: Pod, snapshot: Snapshot) -> tuple[Claim, ...]:
+    """Return the claims of the pod that exist."""
+    claims = (snapshot.claims.get(key) for key in pod.claim_keys)
+    return tuple(claim for claim in claims if claim is not None)
+
+
+def open_claims(pod: Pod, snapshot: Snapshot) -> tuple[Claim, ...]:
+    """Return the claims of the pod that exist and are not bound."""
+    return tuple(claim for claim in claims_of(pod, snapshot) if not claim.bind_finished)
+
+
+def all_bound(pod: Pod, snapshot: Snapshot) -> bool:
+    """Whether nothing is open: a claim that does not exist yet, as of a generic ephemeral volume, counts as open.
+
+    So does a Lost claim of a gated pod: kube-scheduler does not see the pod, so only this controller can report it.
+    """
+    claims = [snapshot.claims.get(key) for key in pod.claim_keys]
+    if pod.scheduling_gates and any(claim is not None and claim.phase == "Lost" for claim in claims):
+        return False
+    return all(claim is not None and claim.bind_finished for claim in claims)
+
+
+def nothing_left(decision: Wait, snapshot: Snapshot) -> bool:
+    """Whether the pod is kube-scheduler's from here on. Beside a claim that is ours an Immediate one is waited for."""
+    if decision.reason is not Reason.IMMEDIATE_CLAIM:
+        return decision.reason in NOTHING_LEFT
+    claims = [snapshot.claims.get(key) for key in decision.pod.claim_keys]
+    return all(
+        claim is not None and (claim.bind_finished or binding_mode(claim, snapshot.classes) != WAIT_FOR_FIRST_CONSUMER)
+        for claim in claims
+    )

@@ -101,6 +101,21 @@ def _selective(pods: int) -> Made:
     return [*nodes(30), *free], documents
 
 
+def _demanding(requirements: int) -> Made:
+    """Ten pods whose claims select by as many requirements, 1.3 MB each, among 2,000 volumes with different labels, and
+    ten whose claims select by as many as are evaluated.
+    """
+    free = [_labelled(_free(number, 10), {"disk": f"d{number}"}) for number in range(2000)]
+    documents = list(_pods(20, lambda _: [1]))
+    for number, document in enumerate(documents):
+        if document["kind"] == "PersistentVolumeClaim":
+            count = requirements if number % 4 else 300
+            wanted = [{"key": f"k{number}-{each}", "operator": "DoesNotExist"} for each in range(count)]
+            none = {"key": "disk", "operator": "In", "values": ["none"]}
+            document["spec"]["selector"] = {"matchExpressions": [*wanted, none]}
+    return [*nodes(30), *free], documents
+
+
 def _noded(terms: int) -> Made:
     """50 pods with as many terms of node affinity, on 2,000 nodes none of which matches."""
     documents = list(_pods(50, lambda _: [1]))
@@ -149,6 +164,7 @@ _INPUTS: Final[Mapping[str, tuple[Callable[[int], Made], int]]] = {
     "650 pods that share a claim nothing fits": (_shared, 650),
     "200 claims with 250 KiB of annotations": (_annotated, 200),
     "100 pods, selectors of 100 requirements, 4,900 volumes": (_selective, 100),
+    "20 claims with 300 or 30,000 requirements, 2,000 volumes": (_demanding, 30_000),
     "1,000 pods of 2 or 3 claims, 1 of 20 volumes missing": (_competing, 1000),
     "400 pods of 1 to 3 claims on 200 nodes, 1 of 10 volumes missing": (_competing_for_local, 400),
     "50 pods with 64 terms of node affinity, 2,000 nodes": (_noded, 64),

@@ -21,6 +21,7 @@ from binder.matching.matching import (
     provisions,
     requested_refusal,
     selector_problem,
+    selector_refusal,
 )
 from binder.matching.rejection import Reason
 from kube.objects.model import (
@@ -78,8 +79,8 @@ def match_requested(claim: Claim, classes: Mapping[str, StorageClass], volumes: 
 
 def no_volume_reason(claim: Claim, classes: Mapping[str, StorageClass]) -> Reason:
     """Return the consequence of no volume fitting: one is provisioned, or nothing happens."""
-    if selector_problem(claim) is not None:
-        return Reason.SELECTOR_MISMATCH
+    if (unusable := selector_refusal(claim)) is not None:
+        return unusable
     if class_of(claim) and class_of(claim) not in classes:
         return Reason.CLASS_NOT_FOUND
     return Reason.DYNAMIC_CLASS if provisions(claim, classes) else Reason.NO_VOLUME_FITS

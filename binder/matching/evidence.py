@@ -1,8 +1,9 @@
 """The evidence of a rejection in words: what the rule wanted, and what the object offered."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from typing import Final
 
 from binder.matching.matching import class_of, selector_problem
@@ -23,6 +24,14 @@ from kube.objects.model import (
 from kube.rules.quantity import format_quantity
 
 _SYMBOLS: Final[Mapping[str, str]] = {"In": "in", "NotIn": "not in", "Gt": ">", "Lt": "<"}
+
+
+_MAX_LISTED: Final = 16
+"""Of terms, requirements, values and labels in a text: users write thousands, and texts are made for many volumes and
+nodes.
+"""
+
+_TEXT_BYTES: Final = 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +163,7 @@ _EVIDENCE: Final[Mapping[Reason, Callable[[Evidence, Volume], Words]]] = {
     Reason.VOLUME_DELETING: _deleting,
     Reason.NOT_AVAILABLE: _phase,
     Reason.SELECTOR_MISMATCH: _selector,
+    Reason.SELECTOR_TOO_LARGE: _selector,
     Reason.NODE_AFFINITY_MISMATCH: _affinity,
     Reason.DELAYED_BINDING: _delayed,
     Reason.LARGER_THAN_CHOSEN: _larger,
@@ -183,23 +193,28 @@ def modes_text(modes: tuple[str, ...]) -> str:
     return ", ".join(modes) or "no access modes"
 
 
+@remembered(_TEXT_BYTES)
 def selector_text(selector: LabelSelector) -> str:
     """Return a label selector in `kubectl`'s notation."""
-    equal = [f"{key}={value}" for key, value in selector.match_labels]
-    return (
-        ", ".join(equal + [_requirement_text(requirement) for requirement in selector.match_expressions])
-        or "any labels"
-    )
+    if selector.dropped_bytes:
+        return f"a selector of {selector.dropped_bytes:,} bytes"
+    equal = [f"{key}={value}" for key, value in islice(selector.match_labels, _MAX_LISTED)]
+    others = list(map(_requirement_text, islice(selector.match_expressions, _MAX_LISTED)))
+    count = len(selector.match_labels) + len(selector.match_expressions)
+    return ", ".join(_cut([*equal, *others], count)) or "any labels"
 
 
+@remembered(_TEXT_BYTES)
 def affinity_text(affinity: NodeSelector) -> str:
     """Return a node selector in one line: terms joined by `or`, their requirements by `and`."""
-    return " or ".join(_term_text(term) for term in affinity.terms) or "no terms (nowhere)"
+    terms = list(map(_term_text, islice(affinity.terms, _MAX_LISTED)))
+    return " or ".join(_cut(terms, len(affinity.terms))) or "no terms (nowhere)"
 
 
 def _term_text(term: NodeSelectorTerm) -> str:
     requirements = (*term.match_expressions, *term.match_fields)
-    return " and ".join(_requirement_text(requirement) for requirement in requirements) or "an empty term (nowhere)"
+    texts = list(map(_requirement_text, islice(requirements, _MAX_LISTED)))
+    return " and ".join(_cut(texts, len(requirements))) or "an empty term (nowhere)"
 
 
 def _requirement_text(requirement: Requirement) -> str:
@@ -208,14 +223,19 @@ def _requirement_text(requirement: Requirement) -> str:
         return f"{key} exists"
     if operator == "DoesNotExist":
         return f"{key} is absent"
-    values = ", ".join(requirement.values)
+    values = ", ".join(_cut(requirement.values, len(requirement.values)))
     if operator in ("Gt", "Lt"):
         return f"{key} {_SYMBOLS[operator]} {values}"
     return f"{key} {_SYMBOLS.get(operator, operator)} ({values})"
+
+
+def _cut(texts: Sequence[str], count: int) -> Sequence[str]:
+    """Return the first texts, and how many of all were left out."""
+    return texts if count <= _MAX_LISTED else [*texts[:_MAX_LISTED], f"{count - _MAX_LISTED:,} more"]
 
 
 def _labels_text(labels: Pairs, keys: list[str]) -> str:
     """Return the labels that the rule read, absent ones included."""
     values = {key: value_of(labels, key) for key in keys}
     texts = [f"no {key}" if value is None else f"{key}={value}" for key, value in values.items()]
-    return ", ".join(texts) or "no labels apply"
+    return ", ".join(_cut(texts, len(texts))) or "no labels apply"

@@ -7,13 +7,13 @@ persistent: a change returns a new index and copies a few hundred pointers, and 
 
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import partial
 from heapq import merge
 
 from binder.matching.affinity_groups import AffinityGroups
 from binder.matching.capacity_order import CapacityOrder, Entry, Selects, entry_of
 from binder.matching.claim_shape import VolumePool, pool_of
-from kube.objects.model import Claim, NodeSelector, Pairs, Volume
+from kube.objects.model import Claim, NodeSelector, Volume
 from kube.persistent_map import Map
 from kube.rules.selectors import matches_labels
 
@@ -171,13 +171,5 @@ _EMPTY_GROUP = ModeGroup(CapacityOrder(), AffinityGroups())
 
 
 def _selects(claim: Claim) -> Selects | None:
-    """Return the test of the claim's selector, evaluated once for each set of labels; None if there is no selector."""
-    selector = claim.selector
-    if selector is None:
-        return None
-
-    @cache
-    def selects(labels: Pairs) -> bool:
-        return matches_labels(selector, dict(labels))
-
-    return selects
+    """Return the test of the claim's selector; None if there is no selector."""
+    return None if claim.selector is None else partial(matches_labels, claim.selector)

@@ -9,11 +9,11 @@ Go map, the first name wins here.
 from collections.abc import Container, Iterable, Mapping
 from typing import Final
 
-from binder.matching.rejection import Reason
+from binder.matching.rejection import Reason, Rejection
 from kube.objects.memory import remembered
 from kube.objects.model import WAIT_FOR_FIRST_CONSUMER, Claim, StorageClass, Volume
 from kube.rules.quantity import NANO
-from kube.rules.selectors import matches_labels, node_matches, problem_of
+from kube.rules.selectors import MAX_SELECTOR_BYTES, matches_labels, node_matches, problem_of
 
 IMMEDIATE: Final = "Immediate"
 
@@ -178,14 +178,31 @@ def _unfit(claim: Claim, volume: Volume) -> Reason | None:
         return Reason.ATTRIBUTES_CLASS_MISMATCH
     if volume.deleting:
         return Reason.VOLUME_DELETING
-    if selector_problem(claim) is not None:
-        return Reason.SELECTOR_MISMATCH
-    return None
+    return selector_refusal(claim)
 
 
 def selector_problem(claim: Claim) -> str | None:
     """Return why the claim's selector cannot be parsed. Such a claim gets no volume, not even one that names it."""
     return None if claim.selector is None else problem_of(claim.selector)
+
+
+def selector_refusal(claim: Claim) -> Reason | None:
+    """Return why the claim gets no volume whatever their labels are: its selector cannot be parsed, or was too large to
+    be read.
+    """
+    if selector_too_large(claim) is not None:
+        return Reason.SELECTOR_TOO_LARGE
+    return None if selector_problem(claim) is None else Reason.SELECTOR_MISMATCH
+
+
+def selector_too_large(claim: Claim) -> Rejection | None:
+    """Return the rejection of a claim whose selector was too large to be read, None for any other.
+
+    Kubernetes would evaluate it. Which volume it takes is not known here, so no pod with such a claim is served.
+    """
+    size = claim.selector.dropped_bytes if claim.selector is not None else 0
+    wanted = f"a selector of at most {MAX_SELECTOR_BYTES:,} bytes"
+    return Rejection(Reason.SELECTOR_TOO_LARGE, claim.key, wanted, f"{size:,} bytes") if size else None
 
 
 def _whole(nano: int) -> int:

@@ -20,6 +20,7 @@ class Reason(StrEnum):
     CLASS_MISMATCH = "StorageClassMismatch"
     ATTRIBUTES_CLASS_MISMATCH = "VolumeAttributesClassMismatch"
     SELECTOR_MISMATCH = "SelectorMismatch"
+    SELECTOR_TOO_LARGE = "SelectorTooLarge"
     NODE_AFFINITY_MISMATCH = "NodeAffinityMismatch"
     DELAYED_BINDING = "DelayedBinding"
     LARGER_THAN_CHOSEN = "LargerThanChosen"

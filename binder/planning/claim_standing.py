@@ -11,7 +11,14 @@ from typing import Final
 
 from binder.assignment.volume_policy import refuse_use
 from binder.matching.controller_match import committed_volume
-from binder.matching.matching import binding_mode, class_of, controller_refusal, is_mine, requested_refusal
+from binder.matching.matching import (
+    binding_mode,
+    class_of,
+    controller_refusal,
+    is_mine,
+    requested_refusal,
+    selector_too_large,
+)
 from binder.matching.rejection import Reason, Rejection
 from binder.model.decision import Mode, Refuse, Wait
 from binder.model.ledger import Hold
@@ -139,6 +146,9 @@ def _unbound(view: View, pod: Pod, claim: Claim, now: datetime) -> Standing | Wa
         return Wait(pod, Reason.BINDING_MODE_MISSING)
     if binding != WAIT_FOR_FIRST_CONSUMER:
         return Wait(pod, Reason.IMMEDIATE_CLAIM)
+    unread = selector_too_large(claim)
+    if unread is not None and mode_of(classes[name], view.settings) is not Mode.OFF:
+        return Refuse(pod, unread.reason, (unread,))
     return (
         _being_written(view, pod, claim, now) or _committed(view, pod, claim) or _free(view, claim, classes[name], now)
     )

@@ -41,6 +41,7 @@ _NEXT_STEP: Final = {
     Reason.EXPLANATION_PENDING: "Many pods were rejected at once; the reason follows when this pod is retried.",
     Reason.TOO_MANY_CLAIMS: "Use fewer claims, or let kube-scheduler place the pod without a reservation"
     " (scheduling gate removed, classes in mode off).",
+    Reason.SELECTOR_TOO_LARGE: "Give the volumes a label in common, and select that one in a new claim.",
     Reason.CLAIM_LOST: "The PV is gone. Do not delete the claim: if only the PV object was deleted, create it again"
     " with the same name, source and claimRef (namespace, name and uid of the claim), and the claim is Bound again.",
     Reason.CLAIM_NOT_OWNED: "Rename the pod or its volume, or delete the claim of that name.",

@@ -1,6 +1,7 @@
 """Affinity, topology spread, host ports and inline disks of pods as records, decoded once for equal bytes."""
 
 from collections.abc import Iterable
+from itertools import islice
 from typing import Final
 
 from msgspec import UNSET, Struct
@@ -8,7 +9,7 @@ from msgspec.json import Decoder
 
 from kube.decoding import wire, wire_compute
 from kube.decoding.decode_parts import decoded_part, node_selector, node_selector_term, selector
-from kube.decoding.interning import DecodedParts, shared, text, texts
+from kube.decoding.interning import DecodedParts, pairs, shared, text, texts
 from kube.objects.constraints import (
     AWS,
     DO_NOT_SCHEDULE,
@@ -26,7 +27,7 @@ from kube.objects.constraints import (
     SpreadConstraint,
     WeightedPodTerm,
 )
-from kube.objects.model import LabelSelector, NodeSelector
+from kube.objects.model import LabelSelector, NodeSelector, Pairs, Toleration
 
 
 class Affinity(Struct, frozen=True, gc=False):
@@ -36,18 +37,43 @@ class Affinity(Struct, frozen=True, gc=False):
     rest: Constraints = NO_CONSTRAINTS
 
 
+MAX_AFFINITY_BYTES: Final = 128 * 2**10
+"""Of `spec.affinity` as the API server sends it: the names of some 4,000 nodes. What namespace users write is decoded
+on the event loop, and evaluated for every node or for every pod.
+"""
+MAX_SPREAD_BYTES: Final = 32 * 2**10
+MAX_ENTRIES: Final = 500
+"""Of tolerations, of a node selector, of host ports, and of a container's requests."""
+
 _NO_AFFINITY: Final = Affinity()
 _DEFAULT_RBD_POOL: Final = "rbd"
 
 
 def affinity(raw: wire.RawPart) -> Affinity:
+    """Return `spec.affinity`; one that is too large is not read."""
+    if _size(raw) > MAX_AFFINITY_BYTES:
+        return _NO_AFFINITY
     return decoded_part(_AFFINITIES, raw, "$.spec.affinity") or _NO_AFFINITY
+
+
+def tolerations(spec: wire_compute.PodSpec) -> tuple[Toleration, ...]:
+    """Return the pod's tolerations; none if there are too many."""
+    if len(spec.tolerations or ()) > MAX_ENTRIES:
+        return ()
+    return shared(tuple(_toleration(toleration) for toleration in spec.tolerations or ()))
+
+
+def selected_labels(spec: wire_compute.PodSpec) -> Pairs:
+    """Return the pod's node selector; nothing if it is too large."""
+    return pairs(spec.node_selector) if len(spec.node_selector or ()) <= MAX_ENTRIES else ()
 
 
 def constraints(spec: wire_compute.PodSpec, affinity: Affinity) -> Constraints | None:
     """Return the pod's constraints, shared, or None if it has none."""
-    spread = decoded_part(_SPREADS, spec.topology_spread_constraints, "$.spec.topologySpreadConstraints") or ()
-    ports = tuple(_host_ports(spec))
+    spread: tuple[SpreadConstraint, ...] = ()
+    if _size(spec.topology_spread_constraints) <= MAX_SPREAD_BYTES:
+        spread = decoded_part(_SPREADS, spec.topology_spread_constraints, "$.spec.topologySpreadConstraints") or ()
+    ports = tuple(islice(_host_ports(spec), MAX_ENTRIES))
     disks = _inline_disks(spec.volumes or ())
     preempts, unknown = spec.preemption_policy != "Never", tuple(_unsupported(spec))
     if not (spread or ports or disks or unknown) and preempts:
@@ -75,6 +101,7 @@ def _unsupported(spec: wire_compute.PodSpec) -> Iterable[str]:
 
     Whether a pod needs declared features of its node is inferred by component-helpers/nodedeclaredfeatures/features.
     """
+    yield from _too_large(spec)
     for name, part in (("spec.resourceClaims", spec.resource_claims), ("spec.schedulingGroup", spec.scheduling_group)):
         if part is not UNSET and bytes(part) not in _EMPTY:
             yield name
@@ -90,6 +117,37 @@ def _unsupported(spec: wire_compute.PodSpec) -> Iterable[str]:
     )
     if any(name.startswith(_OF_DEVICE_CLASS) for names in requested for name in names):
         yield f"requests of {_OF_DEVICE_CLASS}*"
+
+
+def _too_large(spec: wire_compute.PodSpec) -> Iterable[str]:
+    """Yield the fields that are not read because of their size."""
+    for name, part, most in (
+        ("spec.affinity", spec.affinity, MAX_AFFINITY_BYTES),
+        ("spec.topologySpreadConstraints", spec.topology_spread_constraints, MAX_SPREAD_BYTES),
+    ):
+        if _size(part) > most:
+            yield f"{name} of {_size(part):,} bytes (more than {most:,})"
+    containers = (*(spec.containers or ()), *(spec.init_containers or ()))
+    for name, entries in (
+        ("spec.tolerations", len(spec.tolerations or ())),
+        ("spec.nodeSelector", len(spec.node_selector or ())),
+        ("spec.containers[*].ports with hostPort", _ports_wanted(containers)),
+        ("spec.containers[*].resources.requests", max(map(_resources_wanted, containers), default=0)),
+    ):
+        if entries > MAX_ENTRIES:
+            yield f"{name}: {entries:,} entries (more than {MAX_ENTRIES})"
+
+
+def _ports_wanted(containers: Iterable[wire_compute.Container]) -> int:
+    return sum(bool(port.host_port) for container in containers for port in container.ports or ())
+
+
+def _resources_wanted(container: wire_compute.Container) -> int:
+    return len((container.resources.requests if container.resources else None) or ())
+
+
+def _size(part: wire.RawPart) -> int:
+    return 0 if part is UNSET else len(bytes(part))
 
 
 _EMPTY: Final = frozenset({b"null", b"[]", b"{}"})
@@ -158,6 +216,11 @@ def _spread(constraints: list[wire_compute.SpreadConstraint]) -> tuple[SpreadCon
         )
         for constraint in constraints
     )
+
+
+def _toleration(toleration: wire_compute.Toleration) -> Toleration:
+    operator = text(toleration.operator) or "Equal"
+    return Toleration(text(toleration.key), operator, text(toleration.value), text(toleration.effect))
 
 
 def _selector(label_selector: wire.LabelSelector | None) -> LabelSelector | None:

@@ -3,9 +3,10 @@
 import re
 from collections.abc import Iterable
 from functools import lru_cache
+from itertools import islice
 from typing import Final, TypeVar
 
-from msgspec import DecodeError, Struct
+from msgspec import UNSET, DecodeError, Struct
 from msgspec.json import Decoder
 
 from kube.decoding import wire
@@ -25,6 +26,7 @@ from kube.objects.model import (
     Requirement,
 )
 from kube.rules.quantity import QuantityError, parse_quantity
+from kube.rules.selectors import MAX_SELECTOR_BYTES
 
 OWN_PREFIX: Final = "scheduler.cloud.example/"
 """Default prefix of our own annotations."""
@@ -50,6 +52,9 @@ field, and no class has so long a name.
 
 MAX_OWN_ANNOTATION_CHARACTERS: Final = 16 * 2**10
 """Characters of all annotations with our prefix, which any user may write; the longest are dropped first."""
+
+MAX_LABELS: Final = 1000
+"""Of an object. Its author, who may be a namespace user, could write 60,000."""
 
 P = TypeVar("P", bound=wire.Wire)
 V = TypeVar("V")
@@ -95,6 +100,7 @@ def identity(metadata: wire.Metadata | None) -> Identity:
 
 
 def labels(metadata: wire.Metadata) -> Pairs:
+    """Return an object's labels: of too many the first, as the API server sorts them."""
     return decoded_part(_LABELS, metadata.labels, "$.metadata.labels") or ()
 
 
@@ -154,6 +160,9 @@ def amounts(quantities: wire.Amounts, path: str) -> dict[str, int]:
 
 
 def label_selector(raw: wire.RawPart, path: str) -> LabelSelector | None:
+    """Return a selector; of one that is too large its size."""
+    if raw is not UNSET and len(bytes(raw)) > MAX_SELECTOR_BYTES:
+        return LabelSelector(dropped_bytes=len(bytes(raw)))
     return decoded_part(_SELECTORS, raw, path)
 
 
@@ -194,6 +203,6 @@ _MAPPING: Final = Decoder(dict[str, str | None])
 _LABEL_SELECTOR: Final = Decoder(wire.LabelSelector)
 _VOLUME_NODE_AFFINITY: Final = Decoder(wire.VolumeNodeAffinity)
 
-_LABELS: Final = DecodedParts(lambda part: pairs(_MAPPING.decode(part)))
+_LABELS: Final = DecodedParts(lambda part: pairs(dict(islice(_MAPPING.decode(part).items(), MAX_LABELS))))
 _SELECTORS: Final = DecodedParts(lambda part: selector(_LABEL_SELECTOR.decode(part)))
 _VOLUME_AFFINITIES: Final = DecodedParts(lambda part: node_selector(_VOLUME_NODE_AFFINITY.decode(part).required))

@@ -8,9 +8,16 @@ from msgspec.json import Decoder, Encoder
 from msgspec.structs import replace
 
 from kube.decoding import wire, wire_compute
-from kube.decoding.decode_affinity import affinity, constraints, is_inline_disk
+from kube.decoding.decode_affinity import (
+    MAX_ENTRIES,
+    affinity,
+    constraints,
+    is_inline_disk,
+    selected_labels,
+    tolerations,
+)
 from kube.decoding.decode_parts import amounts, identity, label_selector, labels, present
-from kube.decoding.interning import DecodedParts, pairs, shared, text, texts
+from kube.decoding.interning import DecodedParts, shared, text, texts
 from kube.objects import model
 from kube.objects.constraints import Constraints
 from kube.rules.disruption import DisruptionBudget
@@ -113,9 +120,9 @@ def _worked_out(template: bytes) -> _Wants:
     return _Wants(
         requests=shared(requests),
         scored=_scored(spec, status, dict(requests)),
-        node_selector=pairs(spec.node_selector),
+        node_selector=selected_labels(spec),
         node_affinity=wanted.nodes,
-        tolerations=shared(tuple(_toleration(toleration) for toleration in spec.tolerations or ())),
+        tolerations=tolerations(spec),
         constraints=constraints(spec, wanted),
     )
 
@@ -143,11 +150,6 @@ def _claims(pod_name: str, volumes: Iterable[wire_compute.PodVolume]) -> Iterabl
             yield model.PodClaim(volume.persistent_volume_claim.claim_name or "")
         elif volume.ephemeral is not None:
             yield model.PodClaim(f"{pod_name}-{volume.name or ''}", ephemeral=True)
-
-
-def _toleration(toleration: wire_compute.Toleration) -> model.Toleration:
-    operator = text(toleration.operator) or "Equal"
-    return model.Toleration(text(toleration.key), operator, text(toleration.value), text(toleration.effect))
 
 
 def _scored(spec: wire_compute.PodSpec, status: wire_compute.PodStatus, requests: Requests) -> tuple[int, int] | None:
@@ -257,8 +259,12 @@ def _held(resources: wire.Resources | None, allocated: wire.Amounts, path: str) 
 
 
 def _requests(container: wire_compute.Container) -> Requests:
+    """Return what a container requests. Of too many resources those count that every node has: they have no prefix."""
     path = f"$.spec.containers[{container.name}].resources.requests"
-    return amounts(container.resources.requests if container.resources else None, path)
+    requests = (container.resources.requests if container.resources else None) or {}
+    if len(requests) > MAX_ENTRIES:
+        requests = {name: wanted for name, wanted in requests.items() if "/" not in name}
+    return amounts(requests, path)
 
 
 def _named(container: wire_compute.Container) -> Set[str]:

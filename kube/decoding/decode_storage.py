@@ -43,7 +43,7 @@ def claim(raw: wire.Claim, own_prefix: str) -> model.Claim:
         resource_version=who.resource_version,
         storage_class=_effective_class(annotations, spec.storage_class_name),
         request=amount((requests or {}).get("storage"), "$.spec.resources.requests.storage"),
-        access_modes=texts(spec.access_modes),
+        access_modes=_modes(spec.access_modes),
         volume_mode=text(spec.volume_mode) or "Filesystem",
         selector=label_selector(spec.selector, "$.spec.selector"),
         attributes_class=text(spec.volume_attributes_class_name),
@@ -55,6 +55,11 @@ def claim(raw: wire.Claim, own_prefix: str) -> model.Claim:
         annotations=annotations,
         health=claim_health(raw.status.health_status if raw.status else UNSET, metadata.annotations),
     )
+
+
+def _modes(modes: Sequence[str] | None) -> tuple[str, ...]:
+    """Return access modes without repetitions, which the API server accepts: 60,000 fit into a claim."""
+    return texts(dict.fromkeys(modes or ()))
 
 
 def _controller(owners: Iterable[wire.OwnerReference]) -> str:
@@ -72,7 +77,7 @@ def volume(raw: wire.Volume, own_prefix: str) -> model.Volume:
         resource_version=who.resource_version,
         storage_class=_effective_class(annotations, spec.storage_class_name),
         capacity=amount((spec.capacity or {}).get("storage"), "$.spec.capacity.storage"),
-        access_modes=texts(spec.access_modes),
+        access_modes=_modes(spec.access_modes),
         volume_mode=text(spec.volume_mode) or "Filesystem",
         attributes_class=text(spec.volume_attributes_class_name),
         node_affinity=volume_node_affinity(spec.node_affinity, "$.spec.nodeAffinity"),

@@ -88,7 +88,7 @@ class HostPort(Struct, frozen=True, gc=False):
     ip: str = "0.0.0.0"
 
 
-class Constraints(Struct, frozen=True, gc=False):
+class Constraints(Struct, frozen=True, gc=False, cache_hash=True):
     """All constraints of one pod. `affinity` and `anti_affinity` are the required terms; `preempts` is
     preemptionPolicy.
 

@@ -51,6 +51,8 @@ def size_of(value: object) -> int:
     size = sys.getsizeof(value)
     if isinstance(value, tuple | frozenset):
         return size + sum(map(size_of, value))
+    if isinstance(value, dict):
+        return size + sum(size_of(key) + size_of(held) for key, held in value.items())
     if isinstance(value, Struct):
         return size + sum(size_of(getattr(value, name)) for name in value.__struct_fields__)
     return size

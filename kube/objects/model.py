@@ -65,14 +65,19 @@ class Requirement(Struct, frozen=True, gc=False):
     values: tuple[str, ...] = ()
 
 
-class LabelSelector(Struct, frozen=True, gc=False):
-    """matchLabels and matchExpressions, ANDed. Without any of them it matches everything."""
+class LabelSelector(Struct, frozen=True, gc=False, cache_hash=True):
+    """matchLabels and matchExpressions, ANDed. Without any of them it matches everything.
+
+    `dropped_bytes` is the size of a selector that was too large to be read: nothing else of it is known, and it matches
+    nothing. It is 0 for every other.
+    """
 
     match_labels: Pairs = ()
     match_expressions: tuple[Requirement, ...] = ()
+    dropped_bytes: int = 0
 
 
-class NodeSelectorTerm(Struct, frozen=True, gc=False):
+class NodeSelectorTerm(Struct, frozen=True, gc=False, cache_hash=True):
     """One term of a node selector: all its requirements must hold. A term without any matches nothing."""
 
     match_expressions: tuple[Requirement, ...] = ()

@@ -12,7 +12,8 @@ from typing import Final, TypeVar
 
 from kube.objects.model import Node, NodeSelector, NodeSelectorTerm, Pairs, Requirement, Taint, Toleration
 from kube.persistent_map import Map
-from kube.rules.selectors import NAME_FIELD, requirement_holds, term_problem
+from kube.rules.label_test import value_test
+from kube.rules.selectors import NAME_FIELD, term_problem
 from kube.rules.taints import REFUSING_EFFECTS, tolerates
 from kube.store.node_view import effective_taints
 
@@ -162,12 +163,13 @@ class NodeIndex:
         if requirement.operator == "In":
             known = self.values.get(requirement.key, _NO_VALUES)
             return _union(known.get(value, 0) for value in requirement.values)
+        test = value_test((requirement,))
         nodes = having = 0
         for value, bits in self.values.get(requirement.key, _NO_VALUES).items():
             having |= bits
-            if requirement_holds(requirement, value):
+            if test.holds(value):
                 nodes |= bits
-        return nodes | (self.everything & ~having) if requirement_holds(requirement, None) else nodes
+        return nodes | (self.everything & ~having) if test.holds(None) else nodes
 
     def _parts(self, nodes: int, key: str) -> Iterator[int]:
         for bits in self.values.get(key, _NO_VALUES).values():

@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from kube.objects.constraints import NO_CONSTRAINTS, Constraints
+from kube.objects.constraints import NO_CONSTRAINTS, Constraints, PodTerm
 from kube.objects.model import LabelSelector, Pairs, Pod
 from kube.persistent_map import Map
 
@@ -44,11 +44,13 @@ class PodGroups:
     Constraints are recorded by namespace and constraints only: the pods of a StatefulSet, each with its own name among
     its labels, all have the same ones. `addressed` are those by what a pod needs in order to be selected, a namespace
     and a label: nearly every term names both, so placing a pod does not require evaluating all the others.
+    `outspoken_size` is how many labels and values the terms of these constraints name, each group counted once.
     """
 
     groups: Map[str, Map[PodGroup, Map[int, int]]] = Map()
     outspoken: Map[PodGroup, Map[int, int]] = Map()
     addressed: Map[Address, Map[PodGroup, None]] = Map()
+    outspoken_size: int = 0
     _by_label: dict[str, dict[Label, list[PodGroup]]] = field(default_factory=dict, compare=False, repr=False)
     """Groups filed by `among` so far; a cache of what the groups contain."""
 
@@ -70,14 +72,16 @@ class PodGroups:
         for namespace, more in counted.items():
             groups[namespace] = _joined(groups.get(namespace, _NOBODY), more)
         addressed: dict[Address, dict[PodGroup, None]] = {}
+        size = self.outspoken_size
         for speaker in heard:
             if speaker not in self.outspoken:
+                size += _size_of(speaker)
                 for address in _addresses(speaker):
                     addressed.setdefault(address, {})[speaker] = None
         at_address = self.addressed.mutate()
         for address, speakers in addressed.items():
             at_address[address] = at_address.get(address, _NO_SPEAKERS).update(speakers)
-        return PodGroups(groups.finish(), _joined(self.outspoken, heard), at_address.finish())
+        return PodGroups(groups.finish(), _joined(self.outspoken, heard), at_address.finish(), size)
 
     def with_pod(self, pod: Pod, number: int) -> "PodGroups":
         """Return the groups with a pod added on a node."""
@@ -130,15 +134,16 @@ class PodGroups:
         known = _moved(self.groups.get(group.namespace, _NOBODY), group, number, more)
         groups = self.groups.set(group.namespace, known) if known else self.groups.delete(group.namespace)
         if group.constraints is None:
-            return PodGroups(groups, self.outspoken, self.addressed)
+            return PodGroups(groups, self.outspoken, self.addressed, self.outspoken_size)
         speaker = _speaker(group)
-        outspoken, addressed = _moved(self.outspoken, speaker, number, more), self.addressed
+        outspoken, addressed, size = _moved(self.outspoken, speaker, number, more), self.addressed, self.outspoken_size
         if (speaker in outspoken) != (speaker in self.outspoken):
+            size += _size_of(speaker) if speaker in outspoken else -_size_of(speaker)
             for address in _addresses(speaker):
                 speakers = addressed.get(address, _NO_SPEAKERS)
                 speakers = speakers.set(speaker, None) if speaker in outspoken else speakers.delete(speaker)
                 addressed = addressed.set(address, speakers) if speakers else addressed.delete(address)
-        return PodGroups(groups, outspoken, addressed)
+        return PodGroups(groups, outspoken, addressed, size)
 
 
 _NOWHERE: Final[Map[int, int]] = Map()
@@ -156,12 +161,27 @@ def _speaker(group: PodGroup) -> PodGroup:
     return PodGroup(group.namespace, (), constraints=group.constraints)
 
 
+def _terms(speaker: PodGroup) -> Iterator[PodTerm]:
+    constraints = speaker.constraints or NO_CONSTRAINTS
+    yield from constraints.affinity
+    yield from constraints.anti_affinity
+    for wish in (*constraints.preferred_affinity, *constraints.preferred_anti_affinity):
+        yield wish.term
+
+
+def _size_of(speaker: PodGroup) -> int:
+    """Return how many labels and values the terms of the group name, and at least one for each."""
+    selectors = (each for term in _terms(speaker) for each in (term.selector, term.namespace_selector) if each)
+    return sum(
+        1 + len(selector.match_labels) + sum(1 + len(each.values) for each in selector.match_expressions)
+        for selector in selectors
+    )
+
+
 def _addresses(speaker: PodGroup) -> frozenset[Address]:
     """Return pairs of namespace and label of which a pod must have one for any term of the group to select it."""
-    constraints = speaker.constraints or NO_CONSTRAINTS
-    wishes = (*constraints.preferred_affinity, *constraints.preferred_anti_affinity)
     addresses: set[Address] = set()
-    for term in (*constraints.affinity, *constraints.anti_affinity, *(wish.term for wish in wishes)):
+    for term in _terms(speaker):
         if term.selector is not None:
             namespaces = term.namespaces or (speaker.namespace,)
             everywhere = term.namespace_selector is not None or len(namespaces) > _MAX_NAMESPACES

@@ -5,26 +5,35 @@ objects older than a rule, nor those in files.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from typing import Final
 
 from kube.objects.memory import remembered
 from kube.objects.model import LabelSelector, NodeSelector, NodeSelectorTerm, Pairs, Requirement
+from kube.rules.label_test import LabelTest, label_test, whole_number
 
 Labels = Mapping[str, str] | Pairs
 """Labels as a record holds them, or as a dict, which is faster for repeated lookups."""
 
+MAX_SELECTOR_BYTES: Final = 16 * 2**10
+"""Of a claim's selector as the API server sends it, some 400 requirements. Larger ones are not read: a namespace user
+could write 30,000 requirements, and they would be decoded on the event loop.
+"""
+
 NAME_FIELD: Final = "metadata.name"
 """The only field of a node that matchFields can select."""
 
-_PROBLEM_BYTES: Final = 8 * 2**20
-"""Of terms and of selectors whose problems are cached: 10,000 local volumes have a term each of some 400 bytes."""
+_COMPILED_BYTES: Final = 16 * 2**20
+"""Of terms and of selectors that are kept compiled: 10,000 local volumes have a term each of some 1,500 bytes, and a
+pod may have 64 claims with selectors of 16 KiB.
+"""
+
+_KEY_BYTES: Final = 8 * 2**20
+"""Of node selectors whose keys are cached."""
 
 _NAME: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _DNS_LABEL: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN: Final = re.compile(rf"{_DNS_LABEL}(\.{_DNS_LABEL})*")
-_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,63}")
-"""As long as a label's value can be: leading zeros count for nothing."""
 _SET_OPERATORS: Final = frozenset({"In", "NotIn"})
 _PRESENCE_OPERATORS: Final = frozenset({"Exists", "DoesNotExist"})
 _COMPARISONS: Final = frozenset({"Gt", "Lt"})
@@ -34,13 +43,23 @@ def matches_labels(selector: LabelSelector | None, labels: Labels) -> bool:
     """Whether labels match a whole selector. None and the empty selector match everything, a malformed one nothing."""
     if selector is None:
         return True
-    return problem_of(selector) is None and _holds(_requirements(selector), _as_mapping(labels))
+    test = _compiled(selector)
+    return not isinstance(test, str) and test.holds(_as_mapping(labels))
 
 
-@remembered(_PROBLEM_BYTES)
 def problem_of(selector: LabelSelector) -> str | None:
-    """Return why Kubernetes would not parse a label selector, or None if it would."""
-    return _first_problem(_requirements(selector), _SET_OPERATORS | _PRESENCE_OPERATORS)
+    """Return why Kubernetes would not parse a label selector, or why it was not read; None if neither."""
+    test = _compiled(selector)
+    return test if isinstance(test, str) else None
+
+
+@remembered(_COMPILED_BYTES)
+def _compiled(selector: LabelSelector) -> LabelTest | str:
+    """Return the test, or the problem of a selector that has one."""
+    if selector.dropped_bytes:
+        return f"it has {selector.dropped_bytes:,} bytes: at most {MAX_SELECTOR_BYTES:,} are evaluated"
+    requirements = _requirements(selector)
+    return _first_problem(requirements, _SET_OPERATORS | _PRESENCE_OPERATORS) or label_test(requirements)
 
 
 def _requirements(selector: LabelSelector) -> tuple[Requirement, ...]:
@@ -85,7 +104,7 @@ def _names_node(requirement: Requirement) -> bool:
     return requirement.key == NAME_FIELD and requirement.operator == "In"
 
 
-@remembered(_PROBLEM_BYTES)
+@remembered(_KEY_BYTES)
 def label_keys(selector: NodeSelector | None) -> tuple[str, ...]:
     """Return the keys of the node labels used by any term, sorted: nodes with equal values are equivalent."""
     terms = selector.terms if selector is not None else ()
@@ -100,7 +119,8 @@ def term_matches(term: NodeSelectorTerm, labels: Mapping[str, str], node_name: s
     """Whether a node matches a term. Without a name the node's fields are not checked."""
     if not term.match_expressions and not term.match_fields:
         return False
-    if term_problem(term) is not None or not _holds(term.match_expressions, labels):
+    test = _compiled_term(term)
+    if isinstance(test, str) or not test.holds(labels):
         return False
     return not node_name or _fields_hold(term.match_fields, node_name)
 
@@ -113,15 +133,22 @@ def _fields_hold(requirements: Iterable[Requirement], node_name: str) -> bool:
     return True
 
 
-@remembered(_PROBLEM_BYTES)
 def term_problem(term: NodeSelectorTerm) -> str | None:
     """Return why Kubernetes would not parse a term, or None if it would."""
+    test = _compiled_term(term)
+    return test if isinstance(test, str) else None
+
+
+@remembered(_COMPILED_BYTES)
+def _compiled_term(term: NodeSelectorTerm) -> LabelTest | str:
+    """Return the test of a node's labels, or the problem of a term that has one."""
     for requirement in term.match_fields:
         if requirement.operator not in _SET_OPERATORS:
             return f"{requirement.operator!r} is not an operator of matchFields: expected In or NotIn"
         if len(requirement.values) != 1:
             return f"matchFields {requirement.key!r} has {len(requirement.values)} values: expected one"
-    return _first_problem(term.match_expressions, _SET_OPERATORS | _PRESENCE_OPERATORS | _COMPARISONS)
+    operators = _SET_OPERATORS | _PRESENCE_OPERATORS | _COMPARISONS
+    return _first_problem(term.match_expressions, operators) or label_test(term.match_expressions)
 
 
 def _first_problem(requirements: Iterable[Requirement], operators: Set[str]) -> str | None:
@@ -141,7 +168,7 @@ def _problem(requirement: Requirement, operators: Set[str]) -> str | None:
     if requirement.operator in _PRESENCE_OPERATORS and requirement.values:
         return f"{requirement.operator} of {requirement.key!r} has values: expected none"
     if requirement.operator in _COMPARISONS and (
-        len(requirement.values) != 1 or _integer(requirement.values[0]) is None
+        len(requirement.values) != 1 or whole_number(requirement.values[0]) is None
     ):
         return f"{requirement.operator} of {requirement.key!r} needs exactly one whole number"
     bad = next((value for value in requirement.values if value and not _NAME.fullmatch(value)), None)
@@ -154,40 +181,3 @@ def is_label_key(key: str) -> bool:
     if slash and not (len(prefix) <= 253 and _SUBDOMAIN.fullmatch(prefix)):
         return False
     return _NAME.fullmatch(name) is not None
-
-
-def _integer(text: str) -> int | None:
-    """Parse what Go's ParseInt parses into 64 bits."""
-    if not _INTEGER.fullmatch(text):
-        return None
-    number = int(text)
-    return number if -(2**63) <= number < 2**63 else None
-
-
-def _holds(requirements: Iterable[Requirement], labels: Mapping[str, str]) -> bool:
-    return all(requirement_holds(requirement, labels.get(requirement.key)) for requirement in requirements)
-
-
-def requirement_holds(requirement: Requirement, value: str | None) -> bool:
-    """Whether a label's value, None if the label is absent, satisfies a requirement that is valid."""
-    return _OPERATIONS[requirement.operator](value, requirement.values)
-
-
-def _greater(value: str | None, values: tuple[str, ...]) -> bool:
-    number, bound = _integer(value or ""), _integer(values[0])
-    return number is not None and bound is not None and number > bound
-
-
-def _less(value: str | None, values: tuple[str, ...]) -> bool:
-    number, bound = _integer(value or ""), _integer(values[0])
-    return number is not None and bound is not None and number < bound
-
-
-_OPERATIONS: Final[Mapping[str, Callable[[str | None, tuple[str, ...]], bool]]] = {
-    "In": lambda value, values: value is not None and value in values,
-    "NotIn": lambda value, values: value is None or value not in values,
-    "Exists": lambda value, _: value is not None,
-    "DoesNotExist": lambda value, _: value is None,
-    "Gt": _greater,
-    "Lt": _less,
-}

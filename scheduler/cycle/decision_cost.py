@@ -13,11 +13,14 @@ from scheduler.state.cluster import ClusterView
 MAX_CONSTRAINING_GROUPS: Final = 250
 """Groups of placed pods with terms of affinity: these are evaluated for every other pod."""
 
+MAX_CONSTRAINING_VALUES: Final = 10_000
+"""Labels and values that their terms name together, some 10 ms: a pod may have a thousand terms."""
+
 MAX_EVALUATED_BYTES: Final = 20_000_000
 """Bytes of what a pod demands, times the nodes and other groups of equal pods for which it is evaluated: some 50 ms."""
 
 _USUAL: Final = 8
-"""Tolerations or labels of a node selector."""
+"""Tolerations, labels of a node selector, or requested resources."""
 
 _USUAL_LABELS: Final = 32
 
@@ -28,11 +31,11 @@ def is_short(pod: Pod, view: ClusterView) -> bool:
     What their claims get is evaluated for every node, and what is decided about them waits for writes in any case.
     """
     groups = view.pod_groups
-    if pod.claims or len(groups.outspoken) > MAX_CONSTRAINING_GROUPS:
+    if pod.claims or len(groups.outspoken) > MAX_CONSTRAINING_GROUPS or groups.outspoken_size > MAX_CONSTRAINING_VALUES:
         return False
     written: list[object] = [pod.constraints, pod.node_affinity]
-    if max(len(pod.tolerations), len(pod.node_selector)) > _USUAL or len(pod.labels) > _USUAL_LABELS:
-        written += [pod.tolerations, pod.node_selector, pod.labels]
+    if max(map(len, (pod.tolerations, pod.node_selector, pod.requests))) > _USUAL or len(pod.labels) > _USUAL_LABELS:
+        written += [pod.tolerations, pod.node_selector, pod.requests, pod.labels]
     elif pod.constraints is None and pod.node_affinity is None:
         return True
     others = sum(map(len, groups.groups.values())) if pod.constraints is not None else 0

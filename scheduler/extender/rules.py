@@ -12,11 +12,12 @@ from datetime import UTC, datetime
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from binder.health.node_storage import NodeStorage
 from binder.health.published_health import published_health
 from binder.matching.index import VolumeIndex
-from binder.matching.matching import binding_mode, provisioner_of
+from binder.matching.matching import binding_mode, provisioner_of, selector_too_large
 from binder.matching.rejection import Reason
 from binder.matching.scheduler_match import prebound_volume, volume_taken
 from binder.reservation.contract import Annotations, ClaimReservation, VolumeReservation
@@ -201,6 +202,14 @@ def refusal(
     objections = _Objections(storage, pod.claims, now, cut)
     taken: set[str] = set()
     for number, open_claim in enumerate(pod.open):
+        unread = selector_too_large(open_claim.claim)
+        if (
+            unread is not None
+            and open_claim.prebound is None
+            and _may_take_another(storage, open_claim.claim, labels, objections.against)
+        ):
+            why = f"has a selector of {unread.offered}, and may get a volume that is unhealthy or reserved"
+            return NodeRefusal(why, number, now, objections.until)
         volume, against = _taken(storage, open_claim, labels, taken, objections.against)
         if against and volume is not None:
             return NodeRefusal(f"would get volume {volume.name}: {against}", number, now, objections.until)
@@ -316,6 +325,12 @@ def _taken(
 
     volume = volume_taken(wanted.prebound, labels, smallest)
     return volume, objection(volume) if volume is not None else ""
+
+
+def _may_take_another(storage: Storage, claim: Claim, labels: Labels, objection: Objecting) -> bool:
+    """Whether the claim, were its selector to match, could get a volume to which there is an objection."""
+    candidates = storage.suspect.candidates(replace(claim, selector=None), labels)
+    return any(objection(volume) for volume in candidates)
 
 
 def _smallest(volumes: Iterable[Volume], taken: Set[str], objection: Objecting) -> tuple[Volume | None, bool]:

@@ -13,7 +13,7 @@ from typing import Final
 from binder.matching.claim_shape import ClaimShape, family_of
 from binder.matching.evidence import affinity_text, quantity_text
 from binder.matching.index import VolumeIndex
-from binder.matching.matching import binding_mode, class_of
+from binder.matching.matching import binding_mode, class_of, selector_too_large
 from binder.matching.rejection import Reason, Rejection
 from binder.matching.scheduler_match import prebound_volume, volume_taken
 from kube.objects.model import (
@@ -126,7 +126,7 @@ def _refuse_unbound(claim: Claim, classes: Mapping[str, StorageClass]) -> Reject
             f"requests volume {claim.volume_name}, not bound yet" if claim.volume_name else _immediate(name, classes)
         )
         return Rejection(Reason.IMMEDIATE_CLAIM, claim.key, "a bound claim", state)
-    return None
+    return selector_too_large(claim)
 
 
 def _immediate(name: str, classes: Mapping[str, StorageClass]) -> str:

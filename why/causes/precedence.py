@@ -47,6 +47,7 @@ CLAIM_CHECKS: Final[tuple[ClaimCheck, ...]] = (
     claim_and_class.waits_for_first_consumer,
     scheduling.bypasses_scheduler,
     # Existing volumes.
+    claim_and_class.selector_too_large,
     volumes.reserved_incomplete,
     volumes.quarantined,
     volumes.held_by_a_deleted_claim,

@@ -28,6 +28,7 @@ _MOST_TELLING_FIRST: Final = (
     Reason.DELAYED_BINDING,
     Reason.NODE_AFFINITY_MISMATCH,
     Reason.SELECTOR_MISMATCH,
+    Reason.SELECTOR_TOO_LARGE,
     Reason.NOT_AVAILABLE,
     Reason.VOLUME_DELETING,
     Reason.ATTRIBUTES_CLASS_MISMATCH,
@@ -42,6 +43,7 @@ _MOST_TELLING_FIRST: Final = (
 _IN_WORDS: Final[Mapping[Reason, str]] = {
     Reason.NO_VOLUME_FITS: "no volume fits",
     Reason.SELECTOR_MISMATCH: "its selector is invalid",
+    Reason.SELECTOR_TOO_LARGE: "its selector is too large to be evaluated here",
     Reason.WAIT_FOR_FIRST_CONSUMER: "waits for a pod; see --node for what the scheduler would take",
     Reason.DYNAMIC_CLASS: "none fits; the provisioner of the class creates one",
     Reason.PROVISIONING_CHOSEN: "a new volume is already being provisioned for the selected node",

@@ -124,3 +124,13 @@ def test_affinities(affinity: NodeSelector, text: str) -> None:
 def test_selectors() -> None:
     assert selector_text(LabelSelector()) == "any labels"
     assert selector_text(LabelSelector((), (Requirement("a", "DoesNotExist"),))) == "a is absent"
+
+
+def test_a_text_lists_no_more_than_sixteen_of_anything() -> None:
+    values = tuple(f"n{number}" for number in range(5000))
+    many = NodeSelector((NodeSelectorTerm((Requirement("host", "In", values),)),))
+    assert affinity_text(many) == f"host in ({', '.join(values[:16])}, 4,984 more)"
+    absences = tuple(Requirement(f"k{number}", "DoesNotExist") for number in range(17))
+    assert selector_text(LabelSelector((), absences)).endswith(", k15 is absent, 1 more")
+    terms = tuple(NodeSelectorTerm((Requirement(f"k{number}", "Exists"),)) for number in range(18))
+    assert affinity_text(NodeSelector(terms)).endswith(" or k15 exists or 2 more")

@@ -12,7 +12,7 @@ from binder.model.view import PlanSettings
 from binder.planning.claim_standing import unknown_mode
 from binder.planning.pod_demand import demand_of
 from binder.reservation.contract import Annotations, ClaimReservation, Holder, VolumeReservation
-from kube.objects.model import BIND_COMPLETED, READ_WRITE_ONCE, SELECTED_NODE, Pod, PodClaim, Record
+from kube.objects.model import BIND_COMPLETED, READ_WRITE_ONCE, SELECTED_NODE, LabelSelector, Pod, PodClaim, Record
 from tests.binder.views import NOW, view
 from tests.builders import claim, node, pod, storage_class, volume
 
@@ -92,6 +92,11 @@ def test_waits(records: list[Record], of: Pod, reason: Reason) -> None:
             [claim("data", volume_name="v"), volume("v", size="1Gi")],
             Reason.REQUESTED_VOLUME_MISMATCH,
             id="asks-for-one-too-small",
+        ),
+        pytest.param(
+            [claim("data", selector=LabelSelector(dropped_bytes=1_279_168)), volume("v")],
+            Reason.SELECTOR_TOO_LARGE,
+            id="selector-too-large",
         ),
     ],
 )

@@ -174,3 +174,70 @@ def test_what_cannot_be_read_names_its_place(spec: dict[str, Any], path: str) ->
     with pytest.raises(MalformedObject) as caught:
         pod(**spec)
     assert caught.value.path == path
+
+
+LARGE = [{"key": f"k{number}", "operator": "DoesNotExist"} for number in range(4000)]
+"""150 KB."""
+
+
+@pytest.mark.parametrize(
+    ("spec", "field"),
+    [
+        pytest.param(
+            {"affinity": {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": LARGE}]}}}},
+            "spec.affinity of 167,004 bytes (more than 131,072)",
+            id="affinity",
+        ),
+        pytest.param(
+            {"topologySpreadConstraints": [{"topologyKey": "zone", "labelSelector": {"matchExpressions": LARGE}}]},
+            "spec.topologySpreadConstraints of 166,953 bytes (more than 32,768)",
+            id="spread",
+        ),
+        pytest.param(
+            {"tolerations": [{"key": f"k{number}"} for number in range(501)]},
+            "spec.tolerations: 501 entries (more than 500)",
+            id="tolerations",
+        ),
+        pytest.param(
+            {"nodeSelector": {f"k{number}": "v" for number in range(501)}},
+            "spec.nodeSelector: 501 entries (more than 500)",
+            id="node-selector",
+        ),
+        pytest.param(
+            {"containers": [{"name": "a", "ports": [{"hostPort": number + 1} for number in range(501)]}]},
+            "spec.containers[*].ports with hostPort: 501 entries (more than 500)",
+            id="host-ports",
+        ),
+        pytest.param(
+            {"containers": [{"name": "a", "resources": {"requests": {f"x.io/{n}": "1" for n in range(501)}}}]},
+            "spec.containers[*].resources.requests: 501 entries (more than 500)",
+            id="requests",
+        ),
+    ],
+)
+def test_what_is_too_large_is_not_read_and_noticed(spec: dict[str, Any], field: str) -> None:
+    read = pod(**spec)
+    assert read.constraints == Constraints(
+        ports=read.constraints.ports if read.constraints else (), unsupported=(field,)
+    )
+    assert (read.node_affinity, read.node_selector, read.tolerations) == (None, (), ())
+    assert not any("/" in name for name, _ in read.requests)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param({"tolerations": [{"key": f"k{number}"} for number in range(500)]}, id="tolerations"),
+        pytest.param({"nodeSelector": {f"k{number}": "v" for number in range(500)}}, id="node-selector"),
+    ],
+)
+def test_what_is_just_small_enough_is_read(spec: dict[str, Any]) -> None:
+    read = pod(**spec)
+    assert read.constraints is None
+    assert len(read.tolerations) + len(read.node_selector) == 500
+
+
+def test_of_too_many_requests_those_count_that_every_node_offers() -> None:
+    requests = {"cpu": "1", "memory": "1Gi"} | {f"x.io/{number}": "1" for number in range(501)}
+    read = pod(containers=[{"name": "a", "resources": {"requests": requests}}])
+    assert [name for name, _ in read.requests] == ["cpu", "memory"]

@@ -256,3 +256,16 @@ def test_an_attachment(source: dict[str, Any], name: str) -> None:
     spec = {"attacher": "disk.csi.example", "nodeName": "n1", "source": source}
     attachment = decode_attachment(raw(spec=spec, status={"attached": True}))
     assert attachment == VolumeAttachment("x", "u", 7, "disk.csi.example", "n1", name, True)
+
+
+def test_of_a_selector_that_is_too_large_only_the_size_is_kept() -> None:
+    expressions = [{"key": f"k{number}", "operator": "DoesNotExist"} for number in range(500)]
+    assert claim({"selector": {"matchExpressions": expressions}}).selector == LabelSelector(dropped_bytes=20_412)
+    read = claim({"selector": {"matchExpressions": expressions[:300]}}).selector
+    assert read is not None
+    assert len(read.match_expressions) == 300
+
+
+def test_access_modes_are_kept_once_each() -> None:
+    modes = ["ReadWriteOnce"] * 60_000 + ["ReadOnlyMany", "ReadWriteOnce"]
+    assert claim({"accessModes": modes}).access_modes == ("ReadWriteOnce", "ReadOnlyMany")

@@ -39,10 +39,24 @@ def on_nodes(terms: int) -> NodeSelector:
             False,
             id="5000-tolerations",
         ),
+        pytest.param(
+            builders.pod("web", requests={f"example.com/r{number}": "1" for number in range(2000)}),
+            False,
+            id="2000-resources",
+        ),
     ],
 )
 def test_large_pods_are_not_short(pod: Pod, short: bool) -> None:
     assert is_short(pod, view(*NODES, *PLACED)) is short
+
+
+def test_how_much_running_pods_demand_of_newcomers_counts() -> None:
+    keeping = [
+        builders.pod(f"p{number}", node="n1", constraints=Constraints(anti_affinity=(term(1 + number),) * 20))
+        for number in range(100)
+    ]
+    assert is_short(builders.pod("web"), view(*NODES, *keeping[:20]))
+    assert not is_short(builders.pod("web"), view(*NODES, *keeping))
 
 
 def test_what_running_pods_demand_of_newcomers_counts() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kube.objects.model import BIND_COMPLETED, SELECTED_NODE, Record
+from kube.objects.model import BIND_COMPLETED, SELECTED_NODE, LabelSelector, Record
 from tests.builders import claim, storage_class, volume
 from tests.scheduler.extender_requests import (
     LATER,
@@ -60,6 +60,11 @@ IN_A, IN_B = ALL[:2], ALL[2:]
         pytest.param([claim(), unhealthy_volume("pv-a", zone="a", storage_class="slow")], ALL, id="another class"),
         pytest.param([claim(), unhealthy_volume("pv-a", zone="a", phase="Released")], ALL, id="not available"),
         pytest.param([claim(), unhealthy_volume("pv-a")], [], id="the unhealthy one is everywhere"),
+        pytest.param(
+            [claim(selector=LabelSelector(dropped_bytes=9**9)), reserved_volume("pv-a", "default/other", zone="a")],
+            IN_B,
+            id="a selector too large to be read may select the one held for another claim",
+        ),
         pytest.param(
             [claim(), unhealthy_volume("pv-a", zone="a", claim="default/data"), volume("pv-b", zone="a")],
             IN_B,

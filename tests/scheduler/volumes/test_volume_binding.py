@@ -62,6 +62,11 @@ def on(node: model.Node, claims: Iterable[str], *records: Record) -> VolumeChoic
         pytest.param(made.claim(storage_class="modeless"), Reason.BINDING_MODE_MISSING, id="no-binding-mode"),
         pytest.param(made.claim(volume_name="pv-1"), Reason.IMMEDIATE_CLAIM, id="named-volume-not-bound-yet"),
         pytest.param(made.claim(volume_name="gone", annotations=BOUND), Reason.VOLUME_MISSING, id="volume-missing"),
+        pytest.param(
+            made.claim(selector=model.LabelSelector(dropped_bytes=9**9)),
+            Reason.SELECTOR_TOO_LARGE,
+            id="selector-unread",
+        ),
     ],
 )
 def test_some_claims_keep_the_pod_off_every_node(claim: model.Claim | None, reason: Reason) -> None:

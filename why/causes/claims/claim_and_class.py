@@ -5,6 +5,7 @@ from dataclasses import replace
 from shlex import quote
 
 from binder.matching.matching import class_of, default_class, is_mine
+from binder.matching.matching import selector_too_large as unread_selector
 from binder.matching.rejection import Reason
 from kube.configuration.nearest import did_you_mean
 from kube.objects.model import (
@@ -215,6 +216,26 @@ def selector_on_dynamic_class(facts: Facts, claim: Claim) -> Finding | None:
             Step(
                 f"kubectl -n {claim.namespace} delete pvc {claim.name}",
                 "the selector is immutable: delete the claim (it has no data yet) and create it without one",
+            ),
+        ),
+    )
+
+
+def selector_too_large(facts: Facts, claim: Claim) -> Finding | None:
+    """A selector that is not read here because of its size: which volumes it selects is not known."""
+    unread = unread_selector(claim)
+    if unread is None or claim.volume_name or own_volume(facts, claim) is not None:
+        return None
+    return Finding(
+        Reason.SELECTOR_TOO_LARGE,
+        f"The claim's selector has {unread.offered}, more than is evaluated: nothing is reserved for it.",
+        (claim_link(claim),),
+        (Evidence(claim_object(claim, "spec.selector"), unread.wanted, unread.offered),),
+        (
+            Step(
+                f"kubectl -n {claim.namespace} delete pvc {claim.name}",
+                "the selector is immutable: delete the claim (it has no data yet) and create it with a label that its "
+                "volumes have in common",
             ),
         ),
     )

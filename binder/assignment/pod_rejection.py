@@ -7,10 +7,10 @@ from binder.matching.evidence import selector_text
 from binder.matching.rejection import Reason, Rejection
 from kube.objects.constraints import HostPort, InlineDisk
 from kube.objects.model import LabelSelector, Pod
+from kube.pod_topology.disk_conflicts import disk_in_use
+from kube.pod_topology.host_ports import conflicting_port
 from kube.pod_topology.inter_pod_affinity import Side, TermVerdict
 from kube.pod_topology.topology_spread import SpreadVerdict
-from kube.rules.disk_conflicts import disk_in_use
-from kube.rules.host_ports import conflicting_port
 
 AFFINITY_REASONS: Final[Mapping[Side, Reason]] = {
     Side.AFFINITY: Reason.POD_AFFINITY_MISMATCH,

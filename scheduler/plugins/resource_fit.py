@@ -1,7 +1,7 @@
 """Filters for what a node has left: resources, ports, and disks that only one pod at a time may use.
 
-Source: plugins/noderesources/fit.go; the rules about ports and disks are kube.rules.host_ports and
-kube.rules.disk_conflicts. `Pod.requests` already count overhead and init containers, restartable ones included
+Source: plugins/noderesources/fit.go; the rules about ports and disks are kube.pod_topology.host_ports and
+kube.pod_topology.disk_conflicts. `Pod.requests` already count overhead and init containers, restartable ones included
 (kube.decoding.decode_pod). The hints follow the isSchedulableAfter... functions (KEP-4247) of the same plugins.
 """
 
@@ -13,8 +13,8 @@ from binder.assignment.pod_rejection import disk_rejection, port_rejection
 from binder.matching.node_fit import refuse_resources
 from binder.matching.rejection import Reason, Rejection
 from kube.objects.model import Node, Pod
-from kube.rules.disk_conflicts import disks_of
-from kube.rules.host_ports import host_ports
+from kube.pod_topology.disk_conflicts import disks_of
+from kube.pod_topology.host_ports import host_ports
 from kube.rules.quantity import NANO
 from kube.rules.resource_fit import PODS, has_room
 from scheduler.framework.cluster_event import ClusterEvent, Kind, Wanted

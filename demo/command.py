@@ -19,10 +19,10 @@ from demo.backstage import Backstage
 from demo.documents import Document
 from demo.opening import play_opening
 from demo.outage import play_outage
-from demo.placement import placements, play_placement, refused
+from demo.placement import placements, play_placement, rejected
 from demo.show import NotInTimeError, Show, print_lines
 from demo.stage import Ready, options
-from demo.summary import in_the_browser, looking_around, outage, refusals, summary
+from demo.summary import in_the_browser, looking_around, outage, rejections, summary
 from demo.view import Row, save_picture
 from demo.watch import Watcher, watching
 from devcluster.build import binaries
@@ -112,11 +112,11 @@ async def _demo(console: Console, keep: bool, timeout: float, picture: Path | No
                     late = error
             await watcher.ask_about(list(watcher.snapshot.volumes.values()))
             console.print()
-            compared = list(placements(watcher.snapshot, await refused(watcher)))
+            compared = list(placements(watcher.snapshot, await rejected(watcher)))
             claims = [row for row in show.rows if row.claim]
             print_lines(console, summary(claims, watcher.snapshot, watcher.verdicts))
             print_lines(console, [*outage(show.diary), *compared])
-            print_lines(console, refusals(claims, watcher.refusals))
+            print_lines(console, rejections(claims, watcher.rejections))
             if picture:
                 save_picture(picture, claims, [*outage(show.diary), *compared])
         if late:
@@ -200,7 +200,7 @@ def first_act_is_over(rows: Sequence[Row], watcher: Watcher) -> bool:
     pods = watcher.snapshot.pods.values()
     waiting = [pod.name for pod in pods if pod.phase != "Running"]
     open_claims = {row.pod for row in rows if row.state != "Bound"}
-    rejected = f"{demo_scene.NAMESPACE}/{demo_scene.IMPOSSIBLE_POD}" in watcher.refusals
+    rejected = f"{demo_scene.NAMESPACE}/{demo_scene.IMPOSSIBLE_POD}" in watcher.rejections
     return rejected and waiting == [demo_scene.IMPOSSIBLE_POD] and open_claims == {demo_scene.IMPOSSIBLE_POD}
 
 

@@ -33,7 +33,7 @@ async def play_outage(
     show.tell(f"{PATIENT} is quarantined: no claim can use it; the gates are removed")
     await open_shop()
     await show.until(all_but_one_served, f"{REPLICAS - 1} pods of {SHOP} to get volumes and one to be rejected")
-    waiting = refused(show.rows)
+    waiting = rejected(show.rows)
     show.tell(f"{served(show.rows)}; {waiting} waits")
     show.tell(f"{PATIENT} recovers: its directory was restored")
     recovered = watcher.clock.now()
@@ -82,6 +82,6 @@ def served(rows: Sequence[Row]) -> str:
     return ", ".join(f"{row.pod} has {row.volume}" for row in of_the_shop(rows) if row.state == "Bound")
 
 
-def refused(rows: Sequence[Row]) -> str:
+def rejected(rows: Sequence[Row]) -> str:
     """Return the name of the rejected pod of the shop, empty if none was."""
     return next((row.pod for row in of_the_shop(rows) if row.state.startswith("Rejected")), "")

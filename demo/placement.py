@@ -66,7 +66,7 @@ class _Condition(msgspec.Struct):
     message: str = ""
 
     @property
-    def refuses(self) -> bool:
+    def rejects(self) -> bool:
         return (self.type, self.status) == ("PodScheduled", "False") and self.reason != "SchedulingGated"
 
 
@@ -111,22 +111,22 @@ async def play_placement(show: Show, watcher: Watcher, create: Create) -> None:
     for key in (f"{side.name}/{ARCHIVE}-0" for side in SIDES):
 
         async def decided(key: str = key) -> bool:
-            return _runs(watcher.snapshot, key) or bool(await _refusal(watcher.api, key))
+            return _runs(watcher.snapshot, key) or bool(await _rejection(watcher.api, key))
 
         await show.until_found(decided, f"{key} to run or to be rejected")
 
 
-async def refused(watcher: Watcher) -> dict[str, str]:
+async def rejected(watcher: Watcher) -> dict[str, str]:
     """Return the schedulers' messages about the pods of this act that have no node, by their keys."""
     names = {side.name for side in SIDES}
     waiting = [pod.key for pod in watcher.snapshot.pods.values() if pod.namespace in names and not pod.node_name]
-    return {key: await _refusal(watcher.api, key) for key in waiting}
+    return {key: await _rejection(watcher.api, key) for key in waiting}
 
 
-def placements(snapshot: Snapshot, refused: Mapping[str, str]) -> Iterator[str]:
+def placements(snapshot: Snapshot, rejected: Mapping[str, str]) -> Iterator[str]:
     """Return where each pod is, beside its twin on the other side."""
     names = [f"{name}-{number}" for name, replicas in REPLICAS.items() for number in range(replicas)]
-    rows = [row for name in names for side in SIDES if (row := _row(snapshot, refused, side, name))]
+    rows = [row for name in names for side in SIDES if (row := _row(snapshot, rejected, side, name))]
     if not rows:
         return
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]
@@ -141,24 +141,24 @@ def _runs(snapshot: Snapshot, key: str) -> bool:
     return pod is not None and pod.phase == "Running"
 
 
-async def _refusal(api: KubeApi, key: str) -> str:
+async def _rejection(api: KubeApi, key: str) -> str:
     """Return a scheduler's message about the pod, empty if none; a message about the gate does not count."""
     namespace, _, name = key.partition("/")
     try:
         pod = msgspec.json.decode(await api.get(PODS, name, namespace), type=_Object)
     except NotFound:  # not created yet
         return ""
-    return next((condition.message for condition in pod.status.conditions if condition.refuses), "")
+    return next((condition.message for condition in pod.status.conditions if condition.rejects), "")
 
 
-def _row(snapshot: Snapshot, refused: Mapping[str, str], side: Side, name: str) -> tuple[str, ...] | None:
+def _row(snapshot: Snapshot, rejected: Mapping[str, str], side: Side, name: str) -> tuple[str, ...] | None:
     """Return pod, scheduler, zone, node, and the volumes with their waste, or why it waits."""
     pod = snapshot.pods.get(f"{side.name}/{name}")
     if pod is None:
         return None
     node = snapshot.nodes.get(pod.node_name)
     if node is None:
-        return name, side.plan.scheduler, "-", "-", f"waits: {refused.get(pod.key, '').partition('. ')[0]}"
+        return name, side.plan.scheduler, "-", "-", f"waits: {rejected.get(pod.key, '').partition('. ')[0]}"
     volumes = ", ".join(_volumes(snapshot, pod))
     return name, side.plan.scheduler, zone_of(node.labels), node.name, volumes
 

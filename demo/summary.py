@@ -22,11 +22,11 @@ from kube.store.snapshot import Snapshot
 def summary(rows: Sequence[Row], snapshot: Snapshot, verdicts: Mapping[str, Verdict]) -> Iterator[str]:
     """Return how many claims were bound, how fast, where each pod's volumes are, and what was rejected."""
     bound = [row for row in rows if row.state == "Bound"]
-    refused = [row for row in rows if row.state.startswith("Rejected")]
+    rejected = [row for row in rows if row.state.startswith("Rejected")]
     times = sorted((row.settled_after, row.claim) for row in bound if row.settled_after is not None)
     own = [pod for pod in snapshot.pods.values() if pod.namespace == demo_scene.NAMESPACE]
     running = sum(pod.phase == "Running" for pod in own)
-    yield f"{len(bound)} of {len(rows)} claims bound, {len(refused)} rejected; {running} pods running."
+    yield f"{len(bound)} of {len(rows)} claims bound, {len(rejected)} rejected; {running} pods running."
     if times:
         longest, claim = times[-1]
         middle = median(seconds for seconds, _ in times)
@@ -64,7 +64,7 @@ def outage(diary: Sequence[tuple[datetime, str]]) -> Iterator[str]:
         yield from with_seconds(diary)
 
 
-def refusals(rows: Sequence[Row], events: Mapping[str, SeenEvent]) -> Iterator[str]:
+def rejections(rows: Sequence[Row], events: Mapping[str, SeenEvent]) -> Iterator[str]:
     """Return which pods still get nothing and why, from their Events."""
     waiting = {f"{demo_scene.NAMESPACE}/{row.pod}" for row in rows if row.state.startswith("Rejected")}
     for pod, event in sorted(events.items()):

@@ -70,13 +70,13 @@ def claim_rows(
     snapshot: Snapshot,
     namespace: str,
     verdicts: Mapping[str, Verdict],
-    refused: Mapping[str, str],
+    rejected: Mapping[str, str],
     settled: Mapping[str, datetime],
     now: datetime,
 ) -> list[Row]:
     """Return a row for every claim of the namespace, by pod and name.
 
-    `verdicts` is by volume name, `refused` maps a pod's key to the reason in one word, `settled` is when a claim was
+    `verdicts` is by volume name, `rejected` maps a pod's key to the reason in one word, `settled` is when a claim was
     first seen bound or rejected.
     """
     rows = []
@@ -94,7 +94,7 @@ def claim_rows(
                 zone=zone_of_volume(snapshot, volume),
                 volume=name,
                 health=health_word(verdicts.get(name)) if name else "",
-                state=_state(claim, name, refused.get(pod.key) if pod else None),
+                state=_state(claim, name, rejected.get(pod.key) if pod else None),
                 age=max(0.0, (now - created).total_seconds()),
                 settled_after=(settled[key] - created).total_seconds() if key in settled else None,
             )
@@ -180,11 +180,11 @@ def _pod_of(snapshot: Snapshot, claim_key: str) -> Pod | None:
     return snapshot.pods.get(keys[0]) if keys else None
 
 
-def _state(claim: Claim, volume: str, refusal: str | None) -> str:
+def _state(claim: Claim, volume: str, rejection: str | None) -> str:
     if claim.phase == "Bound" and claim.bind_completed:
         return "Bound"
-    if refusal and not volume:
-        return f"Rejected ({refusal})"
+    if rejection and not volume:
+        return f"Rejected ({rejection})"
     if claim.volume_name:
         return "Binding"
     return "Reserved" if volume else "Pending"

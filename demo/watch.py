@@ -45,7 +45,7 @@ class SeenEvent(msgspec.Struct, frozen=True, rename="camel"):
     regarding: _Regarding = _Regarding()
 
     @property
-    def refuses_pod(self) -> bool:
+    def rejects_pod(self) -> bool:
         """Whether it is ours and explains why a pod gets no volumes."""
         ours = self.reporting_controller.rpartition("/")[2].startswith("pvc-prebinder")
         return ours and self.note.startswith("No volumes") and self.regarding.kind == "Pod" and self._in_the_scene
@@ -72,7 +72,7 @@ class _Silent:
 class Watcher:
     """Follows the demo's namespace. `look` updates it and returns the table's rows.
 
-    `refusals` holds the last rejection of each pod, though it may have got volumes since; `settled` is the last state
+    `rejections` holds the last rejection of each pod, though it may have got volumes since; `settled` is the last state
     in which a claim was seen bound or rejected, and since when. The `patient` has a row of its own while no claim has
     it.
     """
@@ -82,7 +82,7 @@ class Watcher:
     drivers: Drivers
     clock: SystemClock
     verdicts: dict[str, Verdict] = field(default_factory=dict)
-    refusals: dict[str, SeenEvent] = field(default_factory=dict)
+    rejections: dict[str, SeenEvent] = field(default_factory=dict)
     settled: dict[str, tuple[str, datetime]] = field(default_factory=dict)
     patient: Patient | None = None
 
@@ -113,7 +113,7 @@ class Watcher:
         return all(volume is not None and volume.phase not in {"", "Pending"} for volume in seen)
 
     def _rows(self, snapshot: Snapshot, now: datetime) -> list[Row]:
-        reasons = {pod: event.reason for pod, event in self.refusals.items()}
+        reasons = {pod: event.reason for pod, event in self.rejections.items()}
         settled = {key: since for key, (_, since) in self.settled.items()}
         rows = claim_rows(snapshot, demo_scene.NAMESPACE, self.verdicts, reasons, settled, now)
         if self.patient is None or any(row.volume == self.patient.volume for row in rows):
@@ -131,8 +131,8 @@ class Watcher:
     async def _read_events(self) -> None:
         events = await self.api.list_all(EVENTS, _EVENT.decode)
         for event in events.items:
-            if event.refuses_pod:
-                self.refusals[f"{event.regarding.namespace}/{event.regarding.name}"] = event
+            if event.rejects_pod:
+                self.rejections[f"{event.regarding.namespace}/{event.regarding.name}"] = event
 
 
 @asynccontextmanager

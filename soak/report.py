@@ -22,7 +22,7 @@ def report(outcome: Outcome) -> Iterator[str]:
     plan = outcome.schedule
     yield (
         f"seed {plan.seed}: {plan.seconds:.0f} s, {outcome.operations.total()} operations"
-        f" ({outcome.refused.total()} refused), {outcome.faults.total()} faults, {outcome.states} states,"
+        f" ({outcome.rejected.total()} rejected), {outcome.faults.total()} faults, {outcome.states} states,"
         f" {outcome.own_writes} writes of ours, {len(outcome.violations)} violations"
     )
     done = ", ".join(f"{count} {deed}" for deed, count in sorted(outcome.deeds.items()))

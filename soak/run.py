@@ -53,7 +53,7 @@ class Outcome:
     directory: Path
     violations: list[Violation] = field(default_factory=list)
     operations: Counter[str] = field(default_factory=Counter)
-    refused: Counter[str] = field(default_factory=Counter)
+    rejected: Counter[str] = field(default_factory=Counter)
     faults: Counter[str] = field(default_factory=Counter)
     states: int = 0
     own_writes: int = 0
@@ -76,7 +76,7 @@ async def soak(plan: Schedule, directory: Path, say: Callable[[str], None]) -> O
         await _undisturbed(plan, stage)
         await _leader_at_work(stage, outcome)
         began = await _rest(stage, outcome)
-        outcome.operations, outcome.refused, outcome.faults = users.done, users.refused, faults.done
+        outcome.operations, outcome.rejected, outcome.faults = users.done, users.rejected, faults.done
         logs = _collect_logs(stage, directory)
         rested = time.time()
     outcome.changes = stage.recorder.changes

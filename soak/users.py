@@ -10,7 +10,7 @@ import aiohttp
 
 from soak import terrain
 from soak.schedule import Operation
-from soak.stage.client import Client, Document, Refused
+from soak.stage.client import Client, Document, Rejected
 from soak.terrain import NAMESPACE, NODES, PREFIX
 
 _AT_ONCE: Final = 12
@@ -28,7 +28,7 @@ class Users:
         self._node_documents = node_documents
         self._room = asyncio.Semaphore(_AT_ONCE)
         self.done: Counter[str] = Counter()
-        self.refused: Counter[str] = Counter()
+        self.rejected: Counter[str] = Counter()
 
     async def carry_out(self, operation: Operation) -> None:
         """Do it; a rejection or an unavailable API server is expected."""
@@ -37,8 +37,8 @@ class Users:
             try:
                 await hand(operation.subject, operation.detail)
                 self.done[operation.kind] += 1
-            except (Refused, aiohttp.ClientError, TimeoutError, OSError):
-                self.refused[operation.kind] += 1
+            except (Rejected, aiohttp.ClientError, TimeoutError, OSError):
+                self.rejected[operation.kind] += 1
 
     # Users
 
@@ -191,15 +191,15 @@ class Users:
     async def _unless_there(self, document: Document) -> None:
         try:
             await self._client.create(document)
-        except Refused as refused:
-            if refused.status != 409:
+        except Rejected as rejected:
+            if rejected.status != 409:
                 raise
 
     async def _gone(self, kind: str, name: str, namespace: str = "") -> None:
         try:
             await self._client.delete(kind, name, namespace)
-        except Refused as refused:
-            if refused.status != 404:
+        except Rejected as rejected:
+            if rejected.status != 404:
                 raise
 
     async def _created(self, document: Document) -> None:
@@ -207,8 +207,8 @@ class Users:
         for _ in range(_TRIES):
             try:
                 await self._client.create(document)
-            except Refused as refused:
-                if refused.status != 409:
+            except Rejected as rejected:
+                if rejected.status != 409:
                     raise
                 await asyncio.sleep(_BETWEEN_TRIES)
             else:

@@ -118,7 +118,7 @@ def unbounded_caches(body: list[ast.stmt]) -> Iterator[str]:
 
 
 @pytest.mark.parametrize(
-    ("source", "refused"),
+    ("source", "rejected"),
     [
         ("LATEST: Final[list[int]] = []", True),
         ("KNOWN: Final = {}", True),
@@ -130,11 +130,11 @@ def unbounded_caches(body: list[ast.stmt]) -> Iterator[str]:
         ("POOL: Final = Pool()", False),
     ],
 )
-def test_what_counts_as_a_global_that_can_change(source: str, refused: bool) -> None:
+def test_what_counts_as_a_global_that_can_change(source: str, rejected: bool) -> None:
     module = ModuleType("kube.example")
     vars(module).update(Store=Store, Taint=Taint, Pool=Pool, Final=Final, Mapping=Mapping)
     exec(source, vars(module))
-    assert bool([*globals_that_can_change(module, ast.parse(source).body)]) == refused
+    assert bool([*globals_that_can_change(module, ast.parse(source).body)]) == rejected
 
 
 def what_is_remembered(module: Path) -> Iterator[str]:

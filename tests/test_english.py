@@ -3,6 +3,7 @@
 import ast
 import logging
 import re
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -191,6 +192,18 @@ def test_pages_are_in_the_words_of_the_field() -> None:
     pages = sorted((ROOT / "docs").glob("*.md"))
     assert pages
     assert offences(forbidden_lines, [ROOT / "README.md", *pages]) == []
+
+
+def refusals(file: Path) -> Iterator[str]:
+    lines = enumerate(file.read_text(errors="replace").splitlines(), 1)
+    return (f"{number}: {line}" for number, line in lines if re.search(r"(?i)(?<!connection )refus", line))
+
+
+def test_what_is_not_accepted_is_rejected() -> None:
+    """One word for one idea, in names and in texts. "Connection refused" is the operating system's."""
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    files = [ROOT / name for name in listed if not name.startswith(("csi/proto/", "tests/test_english.py"))]
+    assert offences(refusals, files) == []
 
 
 def bound_names(module: Path) -> Iterator[tuple[int, str]]:

@@ -156,8 +156,8 @@ def _nothing(_: int) -> Made:
 
 _INPUTS: Final[Mapping[str, tuple[Callable[[int], Made], int]]] = {
     "nothing, for comparison": (_nothing, 0),
-    "650 refused pods of one shape, 4,900 bound volumes": (_alike, 650),
-    "650 refused pods of 650 shapes, 4,900 volumes": (_of_all_shapes, 650),
+    "650 rejected pods of one shape, 4,900 bound volumes": (_alike, 650),
+    "650 rejected pods of 650 shapes, 4,900 volumes": (_of_all_shapes, 650),
     "one pod with 300 equal claims": (_equal_claims, 300),
     "10 pods with 64 claims of 63 sizes, a volume short": (_joint, 10),
     "20 pods with 5 claims, 1,000 nodes with 4 local volumes": (_local, 1000),

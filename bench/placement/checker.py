@@ -41,8 +41,8 @@ def _alone(pod: Document, node: Document) -> Iterator[str]:
     )
     if ready is None or (ready["status"] != "True" and was_so(ready.get("lastTransitionTime"), pod)):
         yield "the node is not ready"
-    if refusal := node_fits(pod, node):
-        yield refusal
+    if rejection := node_fits(pod, node):
+        yield rejection
     yield from (f"taint {taint} is not tolerated" for taint in untolerated(pod, node))
 
 

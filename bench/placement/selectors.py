@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from bench.placement.cluster import Document, labels_of, was_so
 
-_REFUSING: Final = {"NoSchedule", "NoExecute"}
+_REJECTING: Final = {"NoSchedule", "NoExecute"}
 _CORDON: Final = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 
 
@@ -65,7 +65,7 @@ def untolerated(pod: Document, node: Document) -> list[str]:
     return [
         f"{taint['key']}={taint.get('value', '')}:{taint['effect']}"
         for taint in taints
-        if taint["effect"] in _REFUSING
+        if taint["effect"] in _REJECTING
         and was_so(taint.get("timeAdded"), pod)
         and not any(_tolerates(each, taint) for each in tolerations)
     ]

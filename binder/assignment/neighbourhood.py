@@ -117,7 +117,7 @@ class Neighbourhood:
         if booked is not None:
             self._book(demand.pod, booked)
 
-    def refuse(self, demand: Demand, node: Node) -> Rejection | None:
+    def reject(self, demand: Demand, node: Node) -> Rejection | None:
         """Return which other pod, on a node or with reserved volumes, keeps the pod off the node, or None."""
         pod, number = demand.pod, self._others.numbers[node.name]
         if not self.is_tied(demand):
@@ -129,10 +129,10 @@ class Neighbourhood:
         for spread in spread_verdicts(pod, self._all, self._sure):
             if not spread.allowed >> number & 1:
                 return spread_rejection(spread, node.name, labels)
-        taken = self._refuse_taken(pod, number)
-        return taken or self._refuse_beside_booked(demand, number)
+        taken = self._reject_taken(pod, number)
+        return taken or self._reject_beside_booked(demand, number)
 
-    def _refuse_beside_booked(self, demand: Demand, number: int) -> Rejection | None:
+    def _reject_beside_booked(self, demand: Demand, number: int) -> Rejection | None:
         kind, here = self._kind(demand.pod), 1 << number
         for booked in self._booked:
             keys = self._conflicting(kind, booked.kind)
@@ -184,7 +184,7 @@ class Neighbourhood:
         for number in chain(numbers_in(allowed & first), numbers_in(allowed & ~first)):
             if fit.bit_count() > enough or (at is None and not first >> number & 1):
                 break
-            if takes and self._refuse_taken(demand.pod, number) is not None:
+            if takes and self._reject_taken(demand.pod, number) is not None:
                 continue
             if fits(self._others.nodes[number]):
                 fit |= 1 << number
@@ -317,7 +317,7 @@ class Neighbourhood:
             domains = self._domains[key] = TopologyDomains(self._index, key)
         return domains
 
-    def _refuse_taken(self, pod: Pod, number: int) -> Rejection | None:
+    def _reject_taken(self, pod: Pod, number: int) -> Rejection | None:
         """Return which port or disk of the pod is in use by a pod on the node, or None."""
         name, snapshot = self._others.nodes[number].name, self._others.view.snapshot
         there = [snapshot.pods[key] for key in snapshot.pods_by_node.get(name, ())]

@@ -12,13 +12,13 @@ from binder.assignment.other_pods import OtherPods
 from binder.assignment.topologies import Topology
 from binder.booking.bookings import Bookings
 from binder.booking.room import Attach, Room, attach_of
-from binder.health.node_storage import refuse_storage
+from binder.health.node_storage import reject_storage
 from binder.matching.node_fit import (
-    refuse_attachments,
-    refuse_missing_driver,
-    refuse_node,
-    refuse_reach,
-    refuse_resources,
+    reject_attachments,
+    reject_missing_driver,
+    reject_node,
+    reject_reach,
+    reject_resources,
 )
 from binder.matching.rejection import Reason, Rejection
 from binder.model.demand import Demand
@@ -137,7 +137,7 @@ class NodeBooking:
         def fits(node: Node) -> bool:
             good = known.get(node.name)
             if good is None:
-                good = known[node.name] = self._refuse_for_good(demand, node, attach) is None
+                good = known[node.name] = self._reject_for_good(demand, node, attach) is None
             return good and self._has_room(demand, node, attach)
 
         return fits
@@ -180,52 +180,52 @@ class NodeBooking:
         most = room.view.attach_limit.get(driver)
         return inf if most is None else max(0, most - room.attached.get(driver, 0))
 
-    def refuse(self, demand: Demand, node: Node, attach: Attach = ()) -> Rejection | None:
+    def reject(self, demand: Demand, node: Node, attach: Attach = ()) -> Rejection | None:
         """Return why the node does not fit the pod now, or None."""
-        beside = None if self._others is None else self._others.refuse(demand, node)
-        return self._refuse_for_good(demand, node, attach) or beside or self._refuse_now(demand, node, attach)
+        beside = None if self._others is None else self._others.reject(demand, node)
+        return self._reject_for_good(demand, node, attach) or beside or self._reject_now(demand, node, attach)
 
     def _fitting_nodes(self, demand: Demand, topology: Topology, attach: Attach) -> _Fitting:
         key = (topology.number, attach, demand.needs_of_node)
         fitting = self._fitting.get(key)
         if fitting is None:
-            nodes = (node for node in topology.nodes if self._refuse_for_good(demand, node, attach) is None)
+            nodes = (node for node in topology.nodes if self._reject_for_good(demand, node, attach) is None)
             fitting = self._fitting.setdefault(key, _Fitting(nodes, seen=len(self._given_back)))
         return fitting
 
-    def _refuse_for_good(self, demand: Demand, node: Node, attach: Attach) -> Rejection | None:
+    def _reject_for_good(self, demand: Demand, node: Node, attach: Attach) -> Rejection | None:
         drivers = [driver for driver, _ in (*attach, *attach_of(demand.anchors))]
         return (
-            self._refuse_node(demand, node)
-            or refuse_missing_driver(node.name, drivers, missing_drivers(self._view.snapshot, node.name))
-            or refuse_storage(drivers, self._view.snapshot, node.name)
+            self._reject_node(demand, node)
+            or reject_missing_driver(node.name, drivers, missing_drivers(self._view.snapshot, node.name))
+            or reject_storage(drivers, self._view.snapshot, node.name)
         )
 
-    def _refuse_node(self, demand: Demand, node: Node) -> Rejection | None:
+    def _reject_node(self, demand: Demand, node: Node) -> Rejection | None:
         if demand.pod.node_name == node.name:
             # It is there already; what keeps it waiting is storage alone.
-            return refuse_reach(demand.anchors, node)
+            return reject_reach(demand.anchors, node)
         if demand.nodes is not None and node.name not in demand.nodes:
             return _other_node(demand, node)
-        return refuse_node(demand.pod, node) or refuse_reach(demand.anchors, node)
+        return reject_node(demand.pod, node) or reject_reach(demand.anchors, node)
 
     def _has_room(self, demand: Demand, node: Node, attach: Attach) -> bool:
         room = self._room(node.name)
         if demand.pod.node_name != node.name:
             return room.has(demand.pod.requests, _anchored(demand), attach)
         return (
-            refuse_attachments(node.name, room.beside(_anchored(demand), attach), room.attached, room.view.attach_limit)
+            reject_attachments(node.name, room.beside(_anchored(demand), attach), room.attached, room.view.attach_limit)
             is None
         )
 
-    def _refuse_now(self, demand: Demand, node: Node, attach: Attach) -> Rejection | None:
+    def _reject_now(self, demand: Demand, node: Node, attach: Attach) -> Rejection | None:
         room = self._room(node.name)
         if demand.pod.node_name != node.name:
-            lacking = refuse_resources(demand.pod, node.name, room.free)
+            lacking = reject_resources(demand.pod, node.name, room.free)
             if lacking is not None:
                 return lacking
         more = room.beside(_anchored(demand), attach)
-        return refuse_attachments(node.name, more, room.attached, room.view.attach_limit)
+        return reject_attachments(node.name, more, room.attached, room.view.attach_limit)
 
     def _make_room(self, demand: Demand, topology: Topology, attach: Attach) -> str | None:
         """Move waiting pods that other nodes can take as well; return the node that fits the pod then, or None."""

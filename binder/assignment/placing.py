@@ -16,10 +16,10 @@ from typing import Final
 from binder.assignment.assignment import assign
 from binder.assignment.node_booking import NodeBooking, attach_of_pod
 from binder.assignment.topologies import Topologies, Topology
-from binder.assignment.volume_policy import refuse_use
+from binder.assignment.volume_policy import reject_use
 from binder.booking.room import Attach
 from binder.matching.claim_shape import ClaimShape
-from binder.matching.matching import scheduler_refusal
+from binder.matching.matching import scheduler_rejection
 from binder.model.demand import Demand
 from binder.model.view import View
 from kube.objects.model import Claim, Volume
@@ -97,14 +97,14 @@ class Offers:
         """Whether our own rules allow the volume for a claim it is not reserved for."""
         known = self._usable.get(volume.name)
         if known is None:
-            known = self._usable.setdefault(volume.name, refuse_use(self._view, volume, self._now) is None)
+            known = self._usable.setdefault(volume.name, reject_use(self._view, volume, self._now) is None)
         return known
 
     def _may_take_pinned(self, claim: Claim, volume: Volume, topology: Topology | None) -> bool:
         labels = None if topology is None else topology.labels
         return (
-            scheduler_refusal(claim, volume, labels) is None
-            and refuse_use(self._view, volume, self._now, claim) is None
+            scheduler_rejection(claim, volume, labels) is None
+            and reject_use(self._view, volume, self._now, claim) is None
             and (labels is None or volume_zone_matches(volume.labels, labels))
         )
 

@@ -11,15 +11,15 @@ from csi.health.verdict import HealthState
 from kube.objects.model import Claim, Volume, value_of
 
 
-def refuse_use(view: View, volume: Volume, now: datetime, claim: Claim | None = None) -> Rejection | None:
+def reject_use(view: View, volume: Volume, now: datetime, claim: Claim | None = None) -> Rejection | None:
     """Return why the volume must not be planned for the claim (None: for any claim), or None if it may.
 
     A volume without a recent verdict may be planned: it is probed before anything is written.
     """
-    return _reserved(view, volume, now, claim) or _quarantined(view, volume) or refuse_health(view, volume, now)
+    return _reserved(view, volume, now, claim) or _quarantined(view, volume) or reject_health(view, volume, now)
 
 
-def refuse_health(view: View, volume: Volume, now: datetime) -> Rejection | None:
+def reject_health(view: View, volume: Volume, now: datetime) -> Rejection | None:
     """Return why the volume's health forbids it, or None. The worst of several reports counts."""
     if not volume.driver:
         return None

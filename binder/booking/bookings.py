@@ -14,7 +14,7 @@ from typing import Final
 from binder.booking.node_sets import Booked, NodeSets
 from binder.booking.room import Room
 from binder.booking.seats import Seats
-from binder.matching.node_fit import refuse_missing_driver, refuse_reach
+from binder.matching.node_fit import reject_missing_driver, reject_reach
 from binder.model.view import View
 from binder.model.waiting_pod import WaitingPod
 from kube.objects.model import READ_WRITE_ONCE_POD, Claim, Pod, Volume
@@ -169,10 +169,10 @@ class Bookings:
     def _has_all(self, booked: Booked, name: str) -> bool:
         """Whether the node would take the pod if it had room, as far as sets of nodes do not say so already."""
         snapshot, pod = self._view.snapshot, booked.waiting.pod
-        if any(map(_has_zone_labels, booked.volumes)) and refuse_reach(booked.volumes, snapshot.nodes[name]):
+        if any(map(_has_zone_labels, booked.volumes)) and reject_reach(booked.volumes, snapshot.nodes[name]):
             return False
         drivers = {driver for driver, _ in booked.used}
-        if drivers and refuse_missing_driver(name, drivers, missing_drivers(snapshot, name)) is not None:
+        if drivers and reject_missing_driver(name, drivers, missing_drivers(snapshot, name)) is not None:
             return False
         if pod.constraints is not None:
             there = [snapshot.pods[key] for key in snapshot.pods_by_node.get(name, ())]

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 from typing import Final
 
-from binder.matching.node_fit import refuse_attachments
+from binder.matching.node_fit import reject_attachments
 from kube.objects.model import Volume
 from kube.rules.quantity import NANO
 from kube.rules.resource_fit import PODS, has_room
@@ -36,7 +36,7 @@ class Room:
         if not used and not attach:
             return True
         more = self.beside(used, attach)
-        return refuse_attachments(self.view.node.name, more, self.attached, self.view.attach_limit) is None
+        return reject_attachments(self.view.node.name, more, self.attached, self.view.attach_limit) is None
 
     def beside(self, used: Collection[UsedVolume], attach: Attach) -> Attach:
         """Return what has to be attached in addition: a volume that another pod uses here is attached already."""

@@ -19,7 +19,7 @@ from datetime import datetime
 from functools import partial
 from typing import Final
 
-from binder.assignment.volume_policy import refuse_health
+from binder.assignment.volume_policy import reject_health
 from binder.health.node_storage import NodeStorage
 from binder.matching.index import VolumeIndex
 from binder.matching.matching import class_of
@@ -128,7 +128,7 @@ class Planner:
             return False
         view, now = self._view(), self._clock.now()
         return all(
-            refuse_health(view, placement.volume, now) is None
+            reject_health(view, placement.volume, now) is None
             and (isinstance(decision, Finish) or self._is_held(placement))
             for placement in decision.placements
         )

@@ -16,7 +16,7 @@ from binder.controllers.planner import Planner
 from binder.controllers.wakeups import Wakeups
 from binder.matching.matching import binding_mode, class_of
 from binder.matching.rejection import Reason
-from binder.model.decision import Applied, Decision, Finish, Lost, Mode, Outdated, Placement, Refuse, Reserve, Wait
+from binder.model.decision import Applied, Decision, Finish, Lost, Mode, Outdated, Placement, Reject, Reserve, Wait
 from binder.model.demand import MAX_CLAIMS
 from binder.planning.commitment import scheduler_may_serve
 from binder.planning.pod_claims import all_bound, begun, claims_of, nothing_left, open_claims
@@ -76,7 +76,7 @@ ever.
 class _History:
     """A pod's history: consecutive rejections, losses and gates that could not be removed."""
 
-    refusals: int = 0
+    rejections: int = 0
     losses: int = 0
     gates_kept: int = 0
     kept_since: float | None = None
@@ -159,8 +159,8 @@ class Reconciler:
             self._standing[pod.key] = Reason.ALREADY_RESERVED
             return await self._act(decision, known)
         self._standing[pod.key] = decision.reason
-        if isinstance(decision, Refuse):
-            return self._refuse(decision) if self._may_keep(decision) else await self._lift(pod, known, None)
+        if isinstance(decision, Reject):
+            return self._reject(decision) if self._may_keep(decision) else await self._lift(pod, known, None)
         wake = None if decision.until is None else max(0.0, (decision.until - self.clock.now()).total_seconds())
         if nothing_left(decision, self.store.snapshot()):
             return await self._lift(pod, known, wake, node=decision.node)
@@ -181,12 +181,12 @@ class Reconciler:
         if decision is None:
             return FIRST_RETRY
         keeping = {Reason.NO_NODE_FITS, Reason.OTHER_POD_PENDING}
-        if isinstance(decision, Refuse) and decision.reason in keeping and self._may_keep(decision):
+        if isinstance(decision, Reject) and decision.reason in keeping and self._may_keep(decision):
             self._standing[pod.key] = decision.reason
-            return self._refuse(decision)
+            return self._reject(decision)
         return await self._done(pod.key, pod, known, node=decision.node if isinstance(decision, Wait) else "")
 
-    def _may_keep(self, decision: Refuse) -> bool:
+    def _may_keep(self, decision: Reject) -> bool:
         """Whether the pod stays behind its gate: with its volumes, and room that is booked for others, not for ever."""
         history, now = self._history(decision.pod.key), self.clock.monotonic()
         if decision.reason is not Reason.OTHER_POD_PENDING:
@@ -323,7 +323,7 @@ class Reconciler:
             return 0.0
         return backoff(history.losses - 1, FIRST_RETRY / 10, MAX_RETRY_SECONDS, self.rng.random())
 
-    def _refuse(self, decision: Refuse) -> float:
+    def _reject(self, decision: Reject) -> float:
         self._servable_since.pop(decision.pod.key, None)
         snapshot = self.store.snapshot()
         claims = open_claims(decision.pod, snapshot)
@@ -331,18 +331,18 @@ class Reconciler:
             binding = binding_mode(claim, snapshot.classes) or ""
             self.metrics.attempted(class_of(claim), binding, success=False)
             self.metrics.failed(class_of(claim), decision.reason)
-        self.announcer.refused(decision, claims if len(claims) <= MAX_CLAIMS else ())
+        self.announcer.rejected(decision, claims if len(claims) <= MAX_CLAIMS else ())
         wait = self._later(decision)
         if decision.reason is Reason.OTHER_POD_PENDING:
             wait = min(wait, KEEP_AT_MOST / 3)
-        self.wakeups.refused(decision.pod.key, _classes(claims or claims_of(decision.pod, snapshot)), wait)
+        self.wakeups.rejected(decision.pod.key, _classes(claims or claims_of(decision.pod, snapshot)), wait)
         return wait
 
     def _later(self, decision: Decision) -> float:
         """Return the growing delay in seconds before a pod that got nothing is retried."""
         history = self._history(decision.pod.key)
-        history.refusals += 1
-        return backoff(history.refusals, FIRST_RETRY, MAX_RETRY_SECONDS, self.rng.random())
+        history.rejections += 1
+        return backoff(history.rejections, FIRST_RETRY, MAX_RETRY_SECONDS, self.rng.random())
 
     def _count(self, decision: Reserve | Finish, outcome: Applied | Lost) -> None:
         classes = self.store.snapshot().classes

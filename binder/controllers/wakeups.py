@@ -36,14 +36,14 @@ class Wakeups:
         self._queue = queue
         self._clock = clock
         self._waiting: dict[str, dict[str, None]] = {}
-        self._refused: dict[str, tuple[frozenset[str], float]] = {}
+        self._rejected: dict[str, tuple[frozenset[str], float]] = {}
         self._tied: dict[str, None] = {}
 
-    def refused(self, pod_key: str, classes: Iterable[str], backoff: float) -> None:
+    def rejected(self, pod_key: str, classes: Iterable[str], backoff: float) -> None:
         """The pod waits for room in these classes, and is not to be planned for every change within the backoff."""
         self.forget(pod_key)
-        self._refused[pod_key] = (frozenset(classes), self._clock.monotonic() + min(backoff, MAX_BACKOFF_SECONDS))
-        for name in self._refused[pod_key][0]:
+        self._rejected[pod_key] = (frozenset(classes), self._clock.monotonic() + min(backoff, MAX_BACKOFF_SECONDS))
+        for name in self._rejected[pod_key][0]:
             self._waiting.setdefault(name, {})[pod_key] = None
         pod = self._store.snapshot().pods.get(pod_key)
         if pod is not None and pod.constraints is not None and pod.constraints.is_required:
@@ -63,7 +63,7 @@ class Wakeups:
 
     def forget(self, pod_key: str) -> None:
         """The pod waits for nothing any more."""
-        classes, _ = self._refused.pop(pod_key, (frozenset[str](), 0.0))
+        classes, _ = self._rejected.pop(pod_key, (frozenset[str](), 0.0))
         self._tied.pop(pod_key, None)
         for name in classes:
             del self._waiting[name][pod_key]
@@ -136,7 +136,7 @@ class Wakeups:
     def _wake_when_due(self, pod_keys: Iterable[str]) -> None:
         now = self._clock.monotonic()
         for pod_key in list(pod_keys):
-            _, earliest = self._refused[pod_key]
+            _, earliest = self._rejected[pod_key]
             if earliest > now:
                 self._queue.add_after(pod_key, earliest - now)
             else:

@@ -65,7 +65,7 @@ class _Reports:
         self.best: dict[_Kind, _Report | None] = {}
 
 
-def refuse_storage(drivers: Iterable[str], snapshot: Snapshot, node: str) -> Rejection | None:
+def reject_storage(drivers: Iterable[str], snapshot: Snapshot, node: str) -> Rejection | None:
     """Return which of the drivers cannot reach its storage from the node, or None."""
     if not snapshot.csi_nodes_by_unhealthy_driver:
         return None
@@ -83,7 +83,7 @@ def refuse_storage(drivers: Iterable[str], snapshot: Snapshot, node: str) -> Rej
 
 
 def cut_off(snapshot: Snapshot, node: str) -> frozenset[str]:
-    """Return the drivers that `refuse_storage` refuses on the node."""
+    """Return the drivers that `reject_storage` rejects on the node."""
     if not snapshot.csi_nodes_by_unhealthy_driver:
         return _NO_DRIVERS
     return frozenset(condition.driver for condition in _unreachable_from(snapshot.csi_nodes.get(node)))

@@ -14,14 +14,14 @@ from binder.matching.match import Match, for_every_volume
 from binder.matching.matching import (
     binding_mode,
     class_of,
-    controller_refusal,
+    controller_rejection,
     default_class,
     indexed_modes,
     is_mine,
     provisions,
-    requested_refusal,
+    requested_rejection,
     selector_problem,
-    selector_refusal,
+    selector_rejection,
 )
 from binder.matching.rejection import Reason
 from kube.objects.model import (
@@ -69,17 +69,17 @@ def match_bound(claim: Claim, classes: Mapping[str, StorageClass], volumes: Mapp
 def match_requested(claim: Claim, classes: Mapping[str, StorageClass], volumes: Mapping[str, Volume]) -> Match:
     """Return whether the volume that the claim's spec.volumeName requests is bound to it."""
     requested = volumes.get(claim.volume_name)
-    refusal = Reason.REQUESTED_VOLUME_MISSING if requested is None else requested_refusal(claim, requested)
-    chosen = requested if refusal is None else None
-    reason = refusal if refusal in (None, Reason.REQUESTED_VOLUME_MISSING) else Reason.REQUESTED_VOLUME_MISMATCH
+    rejection = Reason.REQUESTED_VOLUME_MISSING if requested is None else requested_rejection(claim, requested)
+    chosen = requested if rejection is None else None
+    reason = rejection if rejection in (None, Reason.REQUESTED_VOLUME_MISSING) else Reason.REQUESTED_VOLUME_MISMATCH
     return Match(
-        claim, binding_mode(claim, classes), chosen, reason, partial(_not_requested, claim.volume_name, refusal)
+        claim, binding_mode(claim, classes), chosen, reason, partial(_not_requested, claim.volume_name, rejection)
     )
 
 
 def no_volume_reason(claim: Claim, classes: Mapping[str, StorageClass]) -> Reason:
     """Return the consequence of no volume fitting: one is provisioned, or nothing happens."""
-    if (unusable := selector_refusal(claim)) is not None:
+    if (unusable := selector_rejection(claim)) is not None:
         return unusable
     if class_of(claim) and class_of(claim) not in classes:
         return Reason.CLASS_NOT_FOUND
@@ -91,7 +91,7 @@ def _match_by_rules(claim: Claim, classes: Mapping[str, StorageClass], volumes: 
     if mode is None:
         return Match(claim, None, None, Reason.BINDING_MODE_MISSING, for_every_volume(Reason.BINDING_MODE_MISSING))
     delayed = mode == WAIT_FOR_FIRST_CONSUMER
-    fitting = (volume for volume in volumes.values() if controller_refusal(claim, volume, delayed=delayed) is None)
+    fitting = (volume for volume in volumes.values() if controller_rejection(claim, volume, delayed=delayed) is None)
     chosen = min(fitting, key=_preference, default=None)
     waits = delayed and selector_problem(claim) is None
     reason = None
@@ -108,7 +108,7 @@ def _preference(volume: Volume) -> tuple[int, bool, int, str]:
 
 
 def _not_chosen(claim: Claim, delayed: bool, chosen: Volume | None, volume: Volume) -> Reason | None:
-    reason = controller_refusal(claim, volume, delayed=delayed)
+    reason = controller_rejection(claim, volume, delayed=delayed)
     if reason is not None or chosen is None:
         return reason
     modes, _, capacity, _ = _preference(volume)
@@ -120,5 +120,5 @@ def _not_chosen(claim: Claim, delayed: bool, chosen: Volume | None, volume: Volu
     return Reason.LARGER_THAN_CHOSEN if capacity > chosen_capacity else Reason.TIED_WITH_CHOSEN
 
 
-def _not_requested(requested: str, refusal: Reason | None, volume: Volume) -> Reason | None:
-    return refusal if volume.name == requested else Reason.OTHER_VOLUME_REQUESTED
+def _not_requested(requested: str, rejection: Reason | None, volume: Volume) -> Reason | None:
+    return rejection if volume.name == requested else Reason.OTHER_VOLUME_REQUESTED

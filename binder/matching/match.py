@@ -33,7 +33,7 @@ class Match:
     node: Node | None = None
     taken: Mapping[str, str] = field(default_factory=dict)
 
-    def refusals(self, volumes: Iterable[Volume]) -> Iterator[tuple[Volume, Reason]]:
+    def rejected_volumes(self, volumes: Iterable[Volume]) -> Iterator[tuple[Volume, Reason]]:
         """Yield each volume that was not chosen, in the order given, and the first rule that it failed."""
         chosen = None if self.volume is None else self.volume.name
         for volume in volumes:
@@ -45,5 +45,5 @@ class Match:
     def rejections(self, volumes: Iterable[Volume]) -> Iterator[Rejection]:
         """Yield the rejections with their evidence in words."""
         evidence = Evidence(self.claim, self.volume, self.node, self.taken)
-        for volume, reason in self.refusals(volumes):
+        for volume, reason in self.rejected_volumes(volumes):
             yield evidence.rejection(volume, reason)

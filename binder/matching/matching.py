@@ -81,7 +81,7 @@ def indexed_modes(access_modes: tuple[str, ...]) -> frozenset[str]:
     return _INDEXED_MODES.intersection(access_modes)
 
 
-def scheduler_refusal(
+def scheduler_rejection(
     claim: Claim,
     volume: Volume,
     node_labels: Mapping[str, str] | None = None,
@@ -111,7 +111,7 @@ def scheduler_refusal(
     return None
 
 
-def controller_refusal(claim: Claim, volume: Volume, *, delayed: bool) -> Reason | None:
+def controller_rejection(claim: Claim, volume: Volume, *, delayed: bool) -> Reason | None:
     """Return the first rule that the volume fails without a node, None if it passes all.
 
     `delayed` is whether the class waits for a pod: Available volumes are then left to the scheduler.
@@ -133,7 +133,7 @@ def controller_refusal(claim: Claim, volume: Volume, *, delayed: bool) -> Reason
     return None
 
 
-def requested_refusal(claim: Claim, volume: Volume) -> Reason | None:
+def requested_rejection(claim: Claim, volume: Volume) -> Reason | None:
     """Return why a volume that the claim requests by name cannot be bound to it, None if it can.
 
     A volume that already belongs to this claim is bound without any check. Phase, selector and affinity are never
@@ -178,7 +178,7 @@ def _unfit(claim: Claim, volume: Volume) -> Reason | None:
         return Reason.ATTRIBUTES_CLASS_MISMATCH
     if volume.deleting:
         return Reason.VOLUME_DELETING
-    return selector_refusal(claim)
+    return selector_rejection(claim)
 
 
 def selector_problem(claim: Claim) -> str | None:
@@ -186,7 +186,7 @@ def selector_problem(claim: Claim) -> str | None:
     return None if claim.selector is None else problem_of(claim.selector)
 
 
-def selector_refusal(claim: Claim) -> Reason | None:
+def selector_rejection(claim: Claim) -> Reason | None:
     """Return why the claim gets no volume whatever their labels are: its selector cannot be parsed, or was too large to
     be read.
     """

@@ -24,15 +24,15 @@ _NOT_ALLOCATABLE: Final = (
 """Of an extended resource. One of a DeviceClass looks like one that no node has (pkg/scheduler, dynamicresources)."""
 
 
-def refuse_node(pod: Pod, node: Node) -> Rejection | None:
+def reject_node(pod: Pod, node: Node) -> Rejection | None:
     """Return why the node, whatever is free on it, does not fit this pod; None if it does.
 
     Readiness is not checked: node lifecycle taints nodes that are not ready, and pods may tolerate that.
     """
-    return refuse_taints(pod, node) or refuse_labels(pod, node)
+    return reject_taints(pod, node) or reject_labels(pod, node)
 
 
-def refuse_taints(pod: Pod, node: Node) -> Rejection | None:
+def reject_taints(pod: Pod, node: Node) -> Rejection | None:
     """Return the cordon or the first taint that the pod does not tolerate, or None."""
     if node.unschedulable and not tolerates_unschedulable(pod.tolerations):
         return Rejection(Reason.NODE_UNSCHEDULABLE, node.name, "a schedulable node", "cordoned")
@@ -43,7 +43,7 @@ def refuse_taints(pod: Pod, node: Node) -> Rejection | None:
     return Rejection(Reason.TAINT_NOT_TOLERATED, node.name, "no untolerated taints", f"taint {text}")
 
 
-def refuse_reach(volumes: Iterable[Volume], node: Node) -> Rejection | None:
+def reject_reach(volumes: Iterable[Volume], node: Node) -> Rejection | None:
     """Return which of the pod's existing or reserved volumes is not accessible from the node, or None."""
     labels = dict(node.labels)
     for volume in volumes:
@@ -61,7 +61,7 @@ def reaches(volume: Volume, labels: Mapping[str, str]) -> bool:
     return node_matches(volume.node_affinity, labels) and volume_zone_matches(volume.labels, labels)
 
 
-def refuse_resources(pod: Pod, name: str, free: Mapping[str, int]) -> Rejection | None:
+def reject_resources(pod: Pod, name: str, free: Mapping[str, int]) -> Rejection | None:
     """Return the resource of which the node has too little, or None."""
     lacking = fits(free, pod.requests)
     if not lacking:
@@ -74,7 +74,7 @@ def refuse_resources(pod: Pod, name: str, free: Mapping[str, int]) -> Rejection 
     return Rejection(Reason.INSUFFICIENT_RESOURCES, name, wanted_text, offered)
 
 
-def refuse_attachments(
+def reject_attachments(
     name: str, attach: Iterable[tuple[str, int]], used: Mapping[str, int], limit: Mapping[str, int]
 ) -> Rejection | None:
     """Return which driver could not attach that many more volumes on the node, or None. An unstated limit is no
@@ -90,7 +90,7 @@ def refuse_attachments(
     return None
 
 
-def refuse_missing_driver(name: str, drivers: Iterable[str], missing: Collection[str]) -> Rejection | None:
+def reject_missing_driver(name: str, drivers: Iterable[str], missing: Collection[str]) -> Rejection | None:
     """Return which of the drivers the node lacks although it must have it, or None. `missing` is from
     `kube.store.node_view.missing_drivers`.
     """
@@ -100,7 +100,7 @@ def refuse_missing_driver(name: str, drivers: Iterable[str], missing: Collection
     return None
 
 
-def refuse_labels(pod: Pod, node: Node) -> Rejection | None:
+def reject_labels(pod: Pod, node: Node) -> Rejection | None:
     """Return what the pod's node selector or required node affinity requires and the node lacks, or None."""
     labels = dict(node.labels)
     for key, value in pod.node_selector:

@@ -9,7 +9,7 @@ from functools import partial
 
 from binder.matching.controller_match import match_bound, match_requested, no_volume_reason
 from binder.matching.match import Match, WhyNot, for_every_volume
-from binder.matching.matching import binding_mode, scheduler_refusal
+from binder.matching.matching import binding_mode, scheduler_rejection
 from binder.matching.rejection import Reason
 from kube.objects.model import (
     SELECTED_NODE,
@@ -76,7 +76,9 @@ def prebound_volume(
     """
     decided = (None, Reason.NODE_AFFINITY_MISMATCH)
     by_name = sorted(named, key=lambda volume: volume.name)
-    return next((volume for volume in by_name if scheduler_refusal(claim, volume, node_labels, taken) in decided), None)
+    return next(
+        (volume for volume in by_name if scheduler_rejection(claim, volume, node_labels, taken) in decided), None
+    )
 
 
 def volume_taken(
@@ -101,10 +103,10 @@ def _match_by_rules(
     taken: Mapping[str, str],
 ) -> Match:
     labels = dict(node.labels)
-    refuse = partial(scheduler_refusal, claim, node_labels=labels, taken=taken)
+    reject = partial(scheduler_rejection, claim, node_labels=labels, taken=taken)
 
     def smallest() -> Volume | None:
-        fitting = (volume for volume in volumes.values() if refuse(volume) is None)
+        fitting = (volume for volume in volumes.values() if reject(volume) is None)
         return min(fitting, key=lambda volume: (volume.capacity, volume.name), default=None)
 
     claimed = (volume for volume in volumes.values() if volume.claim is not None)
@@ -112,11 +114,11 @@ def _match_by_rules(
     chosen = volume_taken(prebound, labels, smallest)
     reason = no_volume_reason(claim, classes) if chosen is None else None
     known_mode = None if reason is Reason.CLASS_NOT_FOUND else mode
-    return Match(claim, known_mode, chosen, reason, partial(_not_chosen, refuse, prebound, chosen), node, taken)
+    return Match(claim, known_mode, chosen, reason, partial(_not_chosen, reject, prebound, chosen), node, taken)
 
 
-def _not_chosen(refuse: WhyNot, prebound: Volume | None, chosen: Volume | None, volume: Volume) -> Reason | None:
-    reason = refuse(volume)
+def _not_chosen(reject: WhyNot, prebound: Volume | None, chosen: Volume | None, volume: Volume) -> Reason | None:
+    reason = reject(volume)
     if reason is not None:
         return reason
     if prebound is not None:

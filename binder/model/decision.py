@@ -74,7 +74,7 @@ class Wait:
 
 
 @dataclass(frozen=True, slots=True)
-class Refuse:
+class Reject:
     """No assignment exists now, and these are the reasons, the most informative first."""
 
     pod: Pod
@@ -82,7 +82,7 @@ class Refuse:
     rejections: tuple[Rejection, ...]
 
 
-Decision = Reserve | Finish | Wait | Refuse
+Decision = Reserve | Finish | Wait | Reject
 
 
 @dataclass(frozen=True, slots=True)

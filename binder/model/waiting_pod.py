@@ -12,7 +12,7 @@ from datetime import datetime
 from itertools import chain
 
 from binder.matching.controller_match import committed_volume
-from binder.matching.matching import binding_mode, class_of, requested_refusal
+from binder.matching.matching import binding_mode, class_of, requested_rejection
 from binder.model.ledger import Ledger
 from binder.reservation.contract import Annotations
 from kube.objects.model import SELECTED_NODE, WAIT_FOR_FIRST_CONSUMER, Claim, Pod, Volume, value_of
@@ -99,7 +99,7 @@ def _common(nodes: set[str]) -> frozenset[str] | None:
 def _bound(snapshot: Snapshot, claim: Claim, ties: _TieSet) -> bool:
     """Add the volume that the claim names; False if the pod cannot run with it."""
     volume = snapshot.volumes.get(claim.volume_name)
-    if volume is None or not (claim.bind_completed or requested_refusal(claim, volume) is None):
+    if volume is None or not (claim.bind_completed or requested_rejection(claim, volume) is None):
         return False
     ties.volumes.append(volume)
     ties.bound &= claim.bind_finished

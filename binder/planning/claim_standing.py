@@ -9,18 +9,18 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from binder.assignment.volume_policy import refuse_use
+from binder.assignment.volume_policy import reject_use
 from binder.matching.controller_match import committed_volume
 from binder.matching.matching import (
     binding_mode,
     class_of,
-    controller_refusal,
+    controller_rejection,
     is_mine,
-    requested_refusal,
+    requested_rejection,
     selector_too_large,
 )
 from binder.matching.rejection import Reason, Rejection
-from binder.model.decision import Mode, Refuse, Wait
+from binder.model.decision import Mode, Reject, Wait
 from binder.model.ledger import Hold
 from binder.model.view import PlanSettings, View
 from binder.reservation.contract import Annotations
@@ -85,7 +85,7 @@ class Hinted:
 Standing = Anchor | Open | Hinted | LeftAlone
 
 
-def standing_of(view: View, pod: Pod, key: str, now: datetime, *, owned: bool) -> Standing | Wait | Refuse:
+def standing_of(view: View, pod: Pod, key: str, now: datetime, *, owned: bool) -> Standing | Wait | Reject:
     """Return where the pod's claim of that key stands, or why the whole pod waits or is rejected because of it.
 
     `owned`: the claim belongs to an ephemeral volume of the pod.
@@ -97,14 +97,14 @@ def standing_of(view: View, pod: Pod, key: str, now: datetime, *, owned: bool) -
         # VolumeIsForPod in k8s.io/component-helpers storage/ephemeral/ephemeral.go
         owner = f"owner {claim.owner}" if claim.owner else "no owner"
         evidence = _about(claim, Reason.CLAIM_NOT_OWNED, "a claim created for this pod's ephemeral volume", owner)
-        return Refuse(pod, Reason.CLAIM_NOT_OWNED, (evidence,))
+        return Reject(pod, Reason.CLAIM_NOT_OWNED, (evidence,))
     if claim.phase == "Lost":
-        return Refuse(
+        return Reject(
             pod, Reason.CLAIM_LOST, (_about(claim, Reason.CLAIM_LOST, "a claim whose volume exists", "Lost"),)
         )
     if claim.deleting:
         evidence = _about(claim, Reason.CLAIM_DELETING, "a claim not being deleted", "deletionTimestamp is set")
-        return Refuse(pod, Reason.CLAIM_DELETING, (evidence,))
+        return Reject(pod, Reason.CLAIM_DELETING, (evidence,))
     if claim.volume_name:
         return _named(view, pod, claim)
     return _unbound(view, pod, claim, now)
@@ -122,21 +122,21 @@ def unknown_mode(storage_class: StorageClass, annotations: Annotations) -> str |
     return None if word in set(Mode) else word
 
 
-def _named(view: View, pod: Pod, claim: Claim) -> Standing | Wait | Refuse:
+def _named(view: View, pod: Pod, claim: Claim) -> Standing | Wait | Reject:
     """A claim with spec.volumeName: bound, or requesting one volume, which only the PV controller can grant."""
     volume = view.snapshot.volumes.get(claim.volume_name)
     if volume is None:
         return Wait(pod, Reason.REQUESTED_VOLUME_MISSING)
     if claim.bind_completed:
         return Anchor(volume, bound=True, begun=claim if _is_ours_to_finish(view, claim, volume) else None)
-    reason = requested_refusal(claim, volume)
+    reason = requested_rejection(claim, volume)
     if reason is None:
         return Wait(pod, Reason.IMMEDIATE_CLAIM)
     evidence = Rejection(reason, volume.name, f"a volume that matches claim {claim.key}, which names it", str(reason))
-    return Refuse(pod, Reason.REQUESTED_VOLUME_MISMATCH, (evidence,))
+    return Reject(pod, Reason.REQUESTED_VOLUME_MISMATCH, (evidence,))
 
 
-def _unbound(view: View, pod: Pod, claim: Claim, now: datetime) -> Standing | Wait | Refuse:
+def _unbound(view: View, pod: Pod, claim: Claim, now: datetime) -> Standing | Wait | Reject:
     classes = view.snapshot.classes
     name = class_of(claim)
     if name and name not in classes:
@@ -148,13 +148,13 @@ def _unbound(view: View, pod: Pod, claim: Claim, now: datetime) -> Standing | Wa
         return Wait(pod, Reason.IMMEDIATE_CLAIM)
     unread = selector_too_large(claim)
     if unread is not None and mode_of(classes[name], view.settings) is not Mode.OFF:
-        return Refuse(pod, unread.reason, (unread,))
+        return Reject(pod, unread.reason, (unread,))
     return (
         _being_written(view, pod, claim, now) or _committed(view, pod, claim) or _free(view, claim, classes[name], now)
     )
 
 
-def _committed(view: View, pod: Pod, claim: Claim) -> Anchor | Refuse | None:
+def _committed(view: View, pod: Pod, claim: Claim) -> Anchor | Reject | None:
     """Return the volume that is committed to the claim; if there are several, the one that the PV controller binds.
 
     One that it will not bind to the claim, such as one that is too small, does not count.
@@ -167,10 +167,10 @@ def _committed(view: View, pod: Pod, claim: Claim) -> Anchor | Refuse | None:
     if chosen is not None:
         begun = len(volumes) == 1 and _is_ours_to_finish(view, claim, chosen)
         return Anchor(chosen, begun=claim if begun else None)
-    reasons = ((volume.name, controller_refusal(claim, volume, delayed=True)) for volume in volumes)
+    reasons = ((volume.name, controller_rejection(claim, volume, delayed=True)) for volume in volumes)
     wanted = f"a volume that matches claim {claim.key}, which it names"
     evidence = tuple(Rejection(reason, name, wanted, str(reason)) for name, reason in reasons if reason is not None)
-    return Refuse(pod, Reason.REQUESTED_VOLUME_MISMATCH, evidence)
+    return Reject(pod, Reason.REQUESTED_VOLUME_MISMATCH, evidence)
 
 
 def _is_ours_to_finish(view: View, claim: Claim, volume: Volume) -> bool:
@@ -233,7 +233,7 @@ def _reservation_holds(view: View, claim: Claim, volume: Volume, now: datetime) 
         and kept.holds(now, claim)
         and volume.claim is None
         and volume.phase == "Available"
-        and refuse_use(view, volume, now, claim) is None
+        and reject_use(view, volume, now, claim) is None
     )
 
 

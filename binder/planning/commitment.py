@@ -18,10 +18,10 @@ only kube-scheduler will decide, the pod gets the hint of mode annotate and kube
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from binder.assignment.volume_policy import refuse_health
-from binder.matching.matching import class_of, controller_refusal
+from binder.assignment.volume_policy import reject_health
+from binder.matching.matching import class_of, controller_rejection
 from binder.matching.rejection import Rejection
-from binder.model.decision import Finish, Placement, Refuse
+from binder.model.decision import Finish, Placement, Reject
 from binder.model.view import View
 from binder.reservation.release import UNUSED_PHASES
 from kube.objects.model import Claim, Pod
@@ -59,26 +59,26 @@ def decisive(pod: Pod) -> tuple[object, ...]:
     return (*state, *wishes)
 
 
-def finish_of(view: View, pod: Pod, begun: Sequence[Placement], now: datetime) -> Finish | Refuse | None:
+def finish_of(view: View, pod: Pod, begun: Sequence[Placement], now: datetime) -> Finish | Reject | None:
     """Return the binds to finish; a rejection if all that are left are of volumes that must not be used; else None."""
-    refused: list[Rejection] = []
+    rejected: list[Rejection] = []
     sound: list[Placement] = []
     for placement in begun:
         if not _may_finish(view, placement, now):
             continue
-        unhealthy = refuse_health(view, placement.volume, now)
+        unhealthy = reject_health(view, placement.volume, now)
         if unhealthy is None:
             sound.append(placement)
         else:
-            refused.append(unhealthy)
+            rejected.append(unhealthy)
     if sound:
         return Finish(pod, tuple(sound))
-    return Refuse(pod, refused[0].reason, tuple(refused)) if refused else None
+    return Reject(pod, rejected[0].reason, tuple(rejected)) if rejected else None
 
 
 def _may_finish(view: View, placement: Placement, now: datetime) -> bool:
     claim, volume = placement.claim, placement.volume
-    if volume.phase not in UNUSED_PHASES | {"Bound"} or controller_refusal(claim, volume, delayed=True) is not None:
+    if volume.phase not in UNUSED_PHASES | {"Bound"} or controller_rejection(claim, volume, delayed=True) is not None:
         return False
     if volume.reclaim_policy != "Retain" and not view.settings.allow_delete_policy:
         return False

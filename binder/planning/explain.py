@@ -19,7 +19,7 @@ from binder.booking.room import Attach, attach_of
 from binder.matching.claim_shape import ClaimShape
 from binder.matching.evidence import reasons_text
 from binder.matching.rejection import Reason, Rejection
-from binder.model.decision import Refuse
+from binder.model.decision import Reject
 from binder.model.demand import Demand
 from binder.model.view import View
 from binder.planning.unmet_claims import UnmetClaims
@@ -55,20 +55,20 @@ class Explainer:
         self._nodes: dict[tuple[object, ...], list[Rejection]] = {}
         self._lost_to: dict[ClaimShape, tuple[tuple[Rejection, ...], bool]] = {}
 
-    def refusal(self, demand: Demand) -> Refuse:
+    def rejection(self, demand: Demand) -> Reject:
         """Return the root reason with its evidence, at most MAX_REJECTIONS of it, or that it follows later."""
         if self._looks + self._unmet.looks >= MAX_EVALUATIONS and not self._knows(demand):
-            return Refuse(demand.pod, Reason.EXPLANATION_PENDING, ())
+            return Reject(demand.pod, Reason.EXPLANATION_PENDING, ())
         unmet = [claim for claim in demand.required if not self._is_met(demand, claim)]
         if unmet:
-            return self._refuse(demand, Reason.NO_VOLUME_FITS, self._unmet.rejections(demand, unmet))
+            return self._reject(demand, Reason.NO_VOLUME_FITS, self._unmet.rejections(demand, unmet))
         if not self._topologies.open_to(demand):
-            return self._refuse(demand, Reason.NO_NODE_FITS, [_no_topology(demand)])
+            return self._reject(demand, Reason.NO_NODE_FITS, [_no_topology(demand)])
         if not self._jointly_met(demand):
-            return self._refuse(demand, Reason.NO_JOINT_ASSIGNMENT, self._of_topologies(demand))
+            return self._reject(demand, Reason.NO_JOINT_ASSIGNMENT, self._of_topologies(demand))
         nodes = self._of_nodes(demand)
         if nodes:
-            return self._refuse(demand, Reason.NO_NODE_FITS, [_no_node(demand, nodes), *nodes])
+            return self._reject(demand, Reason.NO_NODE_FITS, [_no_node(demand, nodes), *nodes])
         return self._lost(demand)
 
     def _knows(self, demand: Demand) -> bool:
@@ -112,8 +112,8 @@ class Explainer:
             options[claim.key] = first[shape]
         return options
 
-    def _refuse(self, demand: Demand, reason: Reason, rejections: Iterable[Rejection]) -> Refuse:
-        return Refuse(demand.pod, reason, tuple(rejections)[:MAX_REJECTIONS])
+    def _reject(self, demand: Demand, reason: Reason, rejections: Iterable[Rejection]) -> Reject:
+        return Reject(demand.pod, reason, tuple(rejections)[:MAX_REJECTIONS])
 
     def _of_topologies(self, demand: Demand) -> list[Rejection]:
         """Return for each topology which claims have no volume there, the one with fewest such claims first."""
@@ -140,16 +140,16 @@ class Explainer:
     def _of_nodes(self, demand: Demand) -> list[Rejection]:
         """Return why the nodes from which all claims have volumes do not fit, nothing if some do."""
         if demand.kind not in self._nodes:
-            self._nodes[demand.kind] = self._refused_nodes(demand)
+            self._nodes[demand.kind] = self._rejected_nodes(demand)
         return self._nodes[demand.kind]
 
-    def _refused_nodes(self, demand: Demand) -> list[Rejection]:
+    def _rejected_nodes(self, demand: Demand) -> list[Rejection]:
         rejections: list[Rejection] = []
         for topology in self._jointly_met(demand):
             attach = self._attach(demand, topology)
             for node in topology.nodes[: _MAX_NODES - len(rejections)]:
                 self._looks += 1
-                rejection = self._booking.refuse(demand, node, attach)
+                rejection = self._booking.reject(demand, node, attach)
                 if rejection is None:
                     return []
                 rejections.append(rejection)
@@ -160,12 +160,12 @@ class Explainer:
         offers = (self._offers.offer(demand, claim, topology).first(1, ()) for claim in demand.required)
         return attach_of((volume for first in offers for volume in first), demand.drivers_beside(()))
 
-    def _lost(self, demand: Demand) -> Refuse:
+    def _lost(self, demand: Demand) -> Reject:
         """Return which pods were faster: this one could have been served alone, but others of the pass came first."""
         losses = [self._losses(demand, claim) for claim in demand.required]
         rejections = [rejection for lost, _ in losses for rejection in lost]
         some_left = all(left for _, left in losses)
-        return self._refuse(demand, Reason.NO_JOINT_ASSIGNMENT if some_left else Reason.NO_VOLUME_FITS, rejections)
+        return self._reject(demand, Reason.NO_JOINT_ASSIGNMENT if some_left else Reason.NO_VOLUME_FITS, rejections)
 
     def _losses(self, demand: Demand, claim: Claim) -> tuple[tuple[Rejection, ...], bool]:
         """Return which of the claim's volumes went to which claim in this pass, and whether one is left."""

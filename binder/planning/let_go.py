@@ -12,9 +12,9 @@ from itertools import chain
 
 from binder.booking.bookings import Bookings
 from binder.booking.node_sets import Booked
-from binder.matching.node_fit import refuse_node, refuse_reach
+from binder.matching.node_fit import reject_node, reject_reach
 from binder.matching.rejection import Reason, Rejection
-from binder.model.decision import Decision, Refuse, Wait
+from binder.model.decision import Decision, Reject, Wait
 from binder.model.view import View
 from binder.model.waiting_pod import WaitingPod
 from binder.planning.pod_claims import NOTHING_LEFT
@@ -36,9 +36,9 @@ def let_go(view: View, decision: Decision, bookings: Bookings) -> Decision:
     if not booked.possible:
         # A node may still be added from which a bound volume is accessible: autoscalers do not look at gated pods.
         kept = not booked.waiting.bound or bookings.is_contradictory(booked)
-        return Refuse(decision.pod, Reason.NO_NODE_FITS, (_unreachable(booked),)) if kept else decision
+        return Reject(decision.pod, Reason.NO_NODE_FITS, (_unreachable(booked),)) if kept else decision
     taken = bookings.place_alone(booked)
-    return Refuse(decision.pod, Reason.OTHER_POD_PENDING, (_taken(taken),)) if taken else decision
+    return Reject(decision.pod, Reason.OTHER_POD_PENDING, (_taken(taken),)) if taken else decision
 
 
 def leaves_a_node(waiting: WaitingPod, nodes: Mapping[str, Node], likely: str = "") -> bool:
@@ -50,13 +50,13 @@ def leaves_a_node(waiting: WaitingPod, nodes: Mapping[str, Node], likely: str = 
     first = nodes.get(likely)
     if any(_fits(pod, volumes, node) for node in chain((first,) if first is not None else (), nodes.values())):
         return True
-    if not waiting.bound or any(refuse_reach(volumes, node) is None for node in nodes.values()):
+    if not waiting.bound or any(reject_reach(volumes, node) is None for node in nodes.values()):
         return waiting.bound
-    return not all(any(refuse_reach((volume,), node) is None for node in nodes.values()) for volume in volumes)
+    return not all(any(reject_reach((volume,), node) is None for node in nodes.values()) for volume in volumes)
 
 
 def _fits(pod: Pod, volumes: Sequence[Volume], node: Node) -> bool:
-    return refuse_reach(volumes, node) is None and refuse_node(pod, node) is None
+    return reject_reach(volumes, node) is None and reject_node(pod, node) is None
 
 
 def _unreachable(booked: Booked) -> Rejection:

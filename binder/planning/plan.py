@@ -18,7 +18,7 @@ from binder.assignment.topologies import Groupings, Topologies, topologies_of
 from binder.booking.bookings import Bookings
 from binder.booking.node_sets import NodeSets
 from binder.matching.rejection import Reason
-from binder.model.decision import Decision, Mode, Placement, Refuse, Reserve, Wait
+from binder.model.decision import Decision, Mode, Placement, Reject, Reserve, Wait
 from binder.model.demand import Demand
 from binder.model.ledger import Hold
 from binder.model.view import View
@@ -54,7 +54,7 @@ def plan(
     caches = caches or Caches()
     ordered = list({pod.key: pod for pod in pods}.values())
     decided: dict[str, Decision] = {}
-    refused: dict[tuple[object, ...], Refuse] = {}
+    rejected: dict[tuple[object, ...], Reject] = {}
     for _ in range(_MAX_ROUNDS):
         bookings = _bookings(view, now, caches)
         demands: list[Demand] = []
@@ -63,8 +63,8 @@ def plan(
                 demand = demand_of(view, pod, now)
                 if not isinstance(demand, Demand):
                     decided[pod.key] = let_go(view, demand, bookings)
-                elif _wants(demand) in refused:
-                    decided[pod.key] = replace(refused[_wants(demand)], pod=pod)
+                elif _wants(demand) in rejected:
+                    decided[pod.key] = replace(rejected[_wants(demand)], pod=pod)
                 else:
                     demands.append(demand)
         turn = _first_users(sorted(demands, key=lambda demand: demand.urgency))
@@ -73,8 +73,8 @@ def plan(
         if len(decided) == len(ordered):
             break
         for demand, decision in zip(turn, decisions, strict=True):
-            if isinstance(decision, Refuse):
-                refused[_wants(demand)] = decision
+            if isinstance(decision, Reject):
+                rejected[_wants(demand)] = decision
         reserved = (hold for decision in decisions if isinstance(decision, Reserve) for hold in holds_of(decision))
         view = replace(view, ledger=view.ledger.with_holds(reserved))
     return tuple(decided.get(pod.key) or Wait(pod, Reason.PROGRESSING, until=now) for pod in ordered)
@@ -190,7 +190,7 @@ def _decision(
         return _reserve(view, topologies, demand, placed)
     if not demand.required:
         return Wait(demand.pod, Reason.DYNAMIC_CLASS)
-    return explainer.refusal(demand)
+    return explainer.rejection(demand)
 
 
 def _reserve(view: View, topologies: Topologies, demand: Demand, placed: PlacedPod) -> Reserve:

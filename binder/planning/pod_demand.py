@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Final
 
 from binder.matching.rejection import Reason, Rejection
-from binder.model.decision import Finish, Mode, Placement, Refuse, Wait
+from binder.model.decision import Finish, Mode, Placement, Reject, Wait
 from binder.model.demand import MAX_CLAIMS, Demand
 from binder.model.view import View
 from binder.planning.claim_standing import Anchor, Hinted, LeftAlone, Open, Standing, standing_of
@@ -17,7 +17,7 @@ _WEAKEST_FIRST: Final = (Mode.OFF, Mode.ANNOTATE, Mode.PREBIND, Mode.COMPLETE)
 _COMMITTING: Final = frozenset({Mode.PREBIND, Mode.COMPLETE})
 
 
-def demand_of(view: View, pod: Pod, now: datetime) -> Demand | Finish | Wait | Refuse:
+def demand_of(view: View, pod: Pod, now: datetime) -> Demand | Finish | Wait | Reject:
     """Return what the pod needs of us, or why that is nothing.
 
     A pod has one mode, the weakest of its open claims' classes, because its claims are reserved all or none; claims of
@@ -28,7 +28,7 @@ def demand_of(view: View, pod: Pod, now: datetime) -> Demand | Finish | Wait | R
     if view.settings.annotations.other_gates(pod):
         return Wait(pod, Reason.POD_GATED)
     standings = _standings(view, pod, now)
-    if isinstance(standings, Wait | Refuse):
+    if isinstance(standings, Wait | Reject):
         return standings
     mode, limits = _mode_of_pod(view, pod, standings)
     hints: tuple[tuple[str, Claim], ...] = ()
@@ -44,7 +44,7 @@ def demand_of(view: View, pod: Pod, now: datetime) -> Demand | Finish | Wait | R
         return finish_of(view, pod, begun, now) or _nothing_open(pod, anchors, standings)
     in_use = _in_use(view, pod)
     if in_use is not None:
-        return Refuse(pod, Reason.VOLUME_IN_USE, (in_use,))
+        return Reject(pod, Reason.VOLUME_IN_USE, (in_use,))
     return Demand(
         pod=pod,
         mode=mode,
@@ -60,11 +60,11 @@ def demand_of(view: View, pod: Pod, now: datetime) -> Demand | Finish | Wait | R
     )
 
 
-def _standings(view: View, pod: Pod, now: datetime) -> Sequence[Standing] | Wait | Refuse:
+def _standings(view: View, pod: Pod, now: datetime) -> Sequence[Standing] | Wait | Reject:
     standings: list[Standing] = []
     for key, owned in _claims_of(pod):
         standing = standing_of(view, pod, key, now, owned=owned)
-        if isinstance(standing, Wait | Refuse):
+        if isinstance(standing, Wait | Reject):
             return standing
         standings.append(standing)
     return standings
@@ -152,6 +152,6 @@ def _nothing_open(pod: Pod, anchors: tuple[Anchor, ...], standings: Sequence[Sta
     return Wait(pod, left[0] if left else Reason.NO_UNBOUND_CLAIM)
 
 
-def _too_many(pod: Pod, count: int) -> Refuse:
+def _too_many(pod: Pod, count: int) -> Reject:
     wanted, offered = f"at most {MAX_CLAIMS} unbound claims in a pod", f"{count} claims to reserve volumes for"
-    return Refuse(pod, Reason.TOO_MANY_CLAIMS, (Rejection(Reason.TOO_MANY_CLAIMS, pod.key, wanted, offered),))
+    return Reject(pod, Reason.TOO_MANY_CLAIMS, (Rejection(Reason.TOO_MANY_CLAIMS, pod.key, wanted, offered),))

@@ -12,11 +12,11 @@ from datetime import datetime
 from heapq import nsmallest
 from typing import Final
 
-from binder.assignment.volume_policy import refuse_use
+from binder.assignment.volume_policy import reject_use
 from binder.health.quarantine import in_quarantine
 from binder.matching.claim_shape import ClaimShape
 from binder.matching.evidence import Evidence, modes_text, quantity_text, reasons_text, selector_text
-from binder.matching.matching import class_of, scheduler_refusal
+from binder.matching.matching import class_of, scheduler_rejection
 from binder.matching.rejection import Reason, Rejection
 from binder.model.demand import Demand
 from binder.model.view import View
@@ -170,11 +170,11 @@ class UnmetClaims:
         return nearest, smaller
 
     def _first_failure(self, claim: Claim, volume: Volume) -> Reason | None:
-        reason = scheduler_refusal(claim, volume)
+        reason = scheduler_rejection(claim, volume)
         if reason is Reason.CLAIMED_BY_OTHER:
             return self._claimed(volume)
         if reason is None:
-            own = refuse_use(self._view, volume, self._now, claim)
+            own = reject_use(self._view, volume, self._now, claim)
             reason = None if own is None else own.reason
         return reason
 
@@ -184,7 +184,7 @@ class UnmetClaims:
         return Reason.QUARANTINED if in_ours else Reason.CLAIMED_BY_OTHER
 
     def _rejection(self, claim: Claim, volume: Volume, reason: Reason) -> Rejection:
-        own = refuse_use(self._view, volume, self._now, claim)
+        own = reject_use(self._view, volume, self._now, claim)
         if own is not None and own.reason is reason:
             return own
         return Evidence(claim).rejection(volume, reason)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, Literal, TypeVar
 
 from binder.matching.rejection import Reason
-from binder.model.decision import Finish, Lost, Mode, Refuse, Reserve
+from binder.model.decision import Finish, Lost, Mode, Reject, Reserve
 from kube.client.event_recorder import EventDraft, EventSink, ObjectRef
 from kube.clock import Elapsed
 from kube.objects.model import Claim, Pod
@@ -59,7 +59,7 @@ class Announcer:
         self._sink = sink
         self._clock = clock
         self._published: dict[str, int] = {}
-        self._refused: dict[str, dict[Reason, float]] = {}
+        self._rejected: dict[str, dict[Reason, float]] = {}
         self._seen: dict[str, object] = {}
 
     def reserved(self, decision: Reserve | Finish) -> None:
@@ -72,7 +72,7 @@ class Announcer:
         limits = _hint_text(decision)
         if not self._is_news(decision.pod, (reason, limits, tuple(volume.name for volume in decision.volumes))):
             return
-        self._refused.pop(decision.pod.key, None)
+        self._rejected.pop(decision.pod.key, None)
         self._seen.pop(decision.pod.key, None)
         link = "to" if bound else "for"
         pairs = ", ".join(f"{placed.volume.name} {link} claim {placed.claim.name}" for placed in decision.placements)
@@ -85,24 +85,24 @@ class Announcer:
             shortened(f"{verb} {pairs}{where}{limits}", NOTE_BYTES),
         )
 
-    def refused(self, decision: Refuse, claims: tuple[Claim, ...]) -> None:
+    def rejected(self, decision: Reject, claims: tuple[Claim, ...]) -> None:
         """Report on the pod and its open claims why nothing is reserved; the same reasons are not repeated in a row.
 
         A root reason is reported once in REPEAT, however its evidence changes in the meantime.
         """
-        announced, now = self._refused.setdefault(decision.pod.key, {}), self._clock.monotonic()
+        announced, now = self._rejected.setdefault(decision.pod.key, {}), self._clock.monotonic()
         if announced and decision.reason is Reason.EXPLANATION_PENDING:
             return
         evidence = frozenset(rejection.reason for rejection in decision.rejections) - {decision.reason}
-        refusal = (decision.pod.uid, decision.reason, evidence)
+        rejection = (decision.pod.uid, decision.reason, evidence)
         # What was suppressed once is not reported later, when nothing changes any more.
-        seen, self._seen[decision.pod.key] = self._seen.get(decision.pod.key), refusal
-        if refusal == seen or now - announced.get(decision.reason, -REPEAT) < REPEAT:
+        seen, self._seen[decision.pod.key] = self._seen.get(decision.pod.key), rejection
+        if rejection == seen or now - announced.get(decision.reason, -REPEAT) < REPEAT:
             return
-        if not self._is_news(decision.pod, refusal):
+        if not self._is_news(decision.pod, rejection):
             return
         announced[decision.reason] = now
-        note = refusal_note(decision)
+        note = rejection_note(decision)
         self._publish(ObjectRef.of_pod(decision.pod), None, "Warning", str(decision.reason), note)
         for claim in _few(claims):
             self._publish(
@@ -133,7 +133,7 @@ class Announcer:
     def forget(self, pod_key: str) -> None:
         """The pod is gone, or needs nothing any more."""
         self._published.pop(pod_key, None)
-        self._refused.pop(pod_key, None)
+        self._rejected.pop(pod_key, None)
         self._seen.pop(pod_key, None)
 
     def _is_news(self, pod: Pod, news: object) -> bool:
@@ -164,7 +164,7 @@ def _hint_text(decision: Reserve | Finish) -> str:
     )
 
 
-def refusal_note(decision: Refuse) -> str:
+def rejection_note(decision: Reject) -> str:
     """Return the reason, the next step and as much of the evidence as an Event holds."""
     step = _NEXT_STEP.get(decision.reason) or next(_steps(decision), "")
     begun = decision.reason in _OF_VOLUMES
@@ -184,7 +184,7 @@ def shortened(text: str, limit: int) -> str:
     return text if len(text.encode()) <= limit else text.encode()[: limit - 3].decode(errors="ignore") + "..."
 
 
-def _steps(decision: Refuse) -> Iterator[str]:
+def _steps(decision: Reject) -> Iterator[str]:
     return (_NEXT_STEP[rejection.reason] for rejection in decision.rejections if rejection.reason in _NEXT_STEP)
 
 

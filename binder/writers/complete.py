@@ -24,7 +24,7 @@ from datetime import datetime
 
 import msgspec
 
-from binder.matching.matching import controller_refusal, is_mine
+from binder.matching.matching import controller_rejection, is_mine
 from binder.model.decision import Applied, Outcome, Outdated, Placement, Reserve
 from binder.planning.commitment import all_gated
 from binder.reporting.observe import ConflictKind, ReservationMetrics
@@ -99,7 +99,7 @@ class Completer:
         for _ in range(TRIES):
             if live is None or live.record.phase == "Bound":
                 live = await self.preconditions.reread(placement, placement.volume.name)
-            if not is_mine(claim, live.record) or controller_refusal(claim, live.record, delayed=True) is not None:
+            if not is_mine(claim, live.record) or controller_rejection(claim, live.record, delayed=True) is not None:
                 raise self._lost(placement, VOLUMES, f"volume {live.record.name} {what_happened(live.record)}")
             if names(live.record, claim):
                 return live

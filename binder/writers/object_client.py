@@ -64,11 +64,11 @@ async def patch_as_seen(  # noqa: PLR0913 - the shape of kube.client.api.KubeApi
             uid=uid,
             subresource=subresource,
         )
-    except Invalid as refusal:
+    except Invalid as rejection:
         seen = msgspec.json.decode(await api.get(resource, name, namespace), type=_Head).metadata
         if seen.resource_version == str(resource_version) and uid in {"", seen.uid}:
             raise
-        raise Conflict(refusal.method, refusal.path, 409, "Conflict", refusal.message) from refusal
+        raise Conflict(rejection.method, rejection.path, 409, "Conflict", rejection.message) from rejection
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,11 +15,11 @@ from typing import Final, TypeVar
 import msgspec
 from msgspec import structs
 
-from binder.assignment.volume_policy import refuse_health
+from binder.assignment.volume_policy import reject_health
 from binder.health.node_storage import NodeStorage
 from binder.matching.index import VolumeIndex
 from binder.matching.matching import is_mine
-from binder.matching.node_fit import refuse_node, refuse_reach, refuse_resources
+from binder.matching.node_fit import reject_node, reject_reach, reject_resources
 from binder.matching.rejection import Reason
 from binder.model.decision import Finish, Lost, Mode, Outdated, Placement, Reserve
 from binder.model.view import PlanSettings, View
@@ -169,9 +169,9 @@ class Preconditions:
             settings=self._settings,
             node_storage=self._node_storage,
         )
-        refused = refuse_health(view, volume, self._clock.now())
-        if refused is not None:
-            raise LostPlacement(placement, f"volume {volume.name}: {refused.offered}", refused.reason)
+        rejected = reject_health(view, volume, self._clock.now())
+        if rejected is not None:
+            raise LostPlacement(placement, f"volume {volume.name}: {rejected.offered}", rejected.reason)
         if volume.driver and (volume.driver, volume.handle) not in self._gate.verdicts:
             raise OutdatedDecision(f"new health information about volume {volume.name} arrived since the probe")
 
@@ -191,12 +191,12 @@ class Preconditions:
         node = snapshot.nodes.get(decision.node)
         if node is None:
             raise OutdatedDecision(f"node {decision.node} was deleted")
-        refused = refuse_reach(decision.volumes, node)
+        rejected = reject_reach(decision.volumes, node)
         if pod.node_name != node.name:
-            refused = refused or refuse_node(pod, node)
-            refused = refused or refuse_resources(pod, node.name, node_view(snapshot, node.name).free)
-        if refused is not None:
-            raise OutdatedDecision(f"node {refused}")
+            rejected = rejected or reject_node(pod, node)
+            rejected = rejected or reject_resources(pod, node.name, node_view(snapshot, node.name).free)
+        if rejected is not None:
+            raise OutdatedDecision(f"node {rejected}")
 
     def _require_same(self, planned: Pod, seen: Pod | None) -> None:
         if seen is None or decisive(seen) != decisive(planned):

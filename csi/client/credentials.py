@@ -7,7 +7,7 @@ the caller reads the files again to see whether they have changed.
 from dataclasses import dataclass
 from pathlib import Path
 
-from csi.client.endpoint import Endpoint, refuse_plain
+from csi.client.endpoint import Endpoint, reject_plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +21,9 @@ class Material:
 
 def material(endpoint: Endpoint) -> Material:
     """Read the files of the endpoint. Raises OSError; ValueError for tcp without any."""
-    refusal = refuse_plain(endpoint)
-    if refusal is not None:
-        raise ValueError(refusal)
+    rejection = reject_plain(endpoint)
+    if rejection is not None:
+        raise ValueError(rejection)
     files = endpoint.tls
     if not endpoint.remote or files is None:
         return Material()

@@ -57,7 +57,7 @@ def parse_endpoint(text: str) -> Endpoint:
         return _remote(text, driver, address)
     if separator and scheme != "unix":
         raise ValueError(
-            f"CSI endpoint {text!r}: {scheme} is refused, because a CSI driver does not authenticate its clients and "
+            f"CSI endpoint {text!r}: {scheme} is rejected, because a CSI driver does not authenticate its clients and "
             f"would delete volumes for anyone who can connect; expected {FORM}, or {REMOTE_FORM}"
         )
     if not separator or not path.startswith("/"):
@@ -70,12 +70,12 @@ def parse_endpoint(text: str) -> Endpoint:
     return Endpoint(driver, path)
 
 
-def refuse_plain(endpoint: Endpoint) -> str | None:
+def reject_plain(endpoint: Endpoint) -> str | None:
     """Return why nothing may be sent to the endpoint, with the next step, or None if it may."""
     if not endpoint.remote or endpoint.tls is not None:
         return None
     return (
-        f"{endpoint.driver}={endpoint}: tcp without TLS is refused, because a CSI driver does not authenticate its "
+        f"{endpoint.driver}={endpoint}: tcp without TLS is rejected, because a CSI driver does not authenticate its "
         "clients and would delete volumes for anyone who can connect; put the driver behind a proxy that requires "
         "client certificates and set --csi-tls-ca, --csi-tls-cert and --csi-tls-key, or use the driver's unix socket"
     )

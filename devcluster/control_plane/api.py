@@ -35,7 +35,7 @@ class Api:
         return await self._request("POST", path, body)
 
     async def create_all(self, path: str, bodies: Iterable[Mapping[str, Any]]) -> None:
-        """Create many objects, several at once; the first refusal ends it."""
+        """Create many objects, several at once; the first rejection ends it."""
         async with asyncio.TaskGroup() as tasks:
             for body in bodies:
                 tasks.create_task(self.create(path, body))

@@ -175,7 +175,7 @@ class Controller(services.ControllerServicer):
         return max(0, self._capacity - sum(volume.capacity for volume in volumes if volume is not None))
 
     async def _reserve(self, size: int, context: Context) -> None:
-        """Refuse what exceeds the limit. Without one sizes are only noted: no directory is as large as its volume."""
+        """Reject what exceeds the limit. Without one sizes are only noted: no directory is as large as its volume."""
         if self._capacity is not None and size > self._free():
             await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, f"{size} bytes wanted, {self._free()} are free")
 

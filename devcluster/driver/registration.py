@@ -45,7 +45,7 @@ def service(driver: str, endpoint: str) -> "grpc.GenericRpcHandler[Any, Any]":
         if status.plugin_registered:
             logger.info("Registered at the kubelet", extra={"driver": driver})
         else:
-            logger.error("The kubelet refused the driver", extra={"driver": driver, "error": status.error})
+            logger.error("The kubelet rejected the driver", extra={"driver": driver, "error": status.error})
         return messages["RegistrationStatusResponse"]()
 
     def method(answer: Any, request: str) -> "grpc.RpcMethodHandler[Any, Any]":

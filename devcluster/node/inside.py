@@ -68,7 +68,7 @@ def _arrange_mounts(directory: Path, state: Mapping[str, str]) -> None:
     upper, work = kept / "var", kept / "var.work"
     for each in (upper, work):
         each.mkdir(exist_ok=True)
-    # Volatile: unmounting does not wait for the disk. The mark that a power cut leaves would make it refuse the mount.
+    # Volatile: unmounting does not wait for the disk. The mark that a power cut leaves would make it reject the mount.
     shutil.rmtree(work / "work" / "incompat", ignore_errors=True)
     layers = f"volatile,lowerdir=/var,upperdir={upper},workdir={work}"
     _mount("-t", "overlay", "overlay", "-o", layers, "/var")

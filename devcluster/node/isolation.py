@@ -23,7 +23,7 @@ def command(action: str, plan: Path) -> list[str | Path]:
 
 
 def require() -> None:
-    """Raise ClusterError with one line if the system refuses what a node arranges, as it often does in a container.
+    """Raise ClusterError with one line if the system rejects what a node arranges, as it often does in a container.
 
     It is tried out, without any program of the node.
     """

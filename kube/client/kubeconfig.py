@@ -100,7 +100,7 @@ async def credentials_of(paths: str, context: str | None, clock: Clock) -> Crede
             f"{source} has no credentials for {server.address}: the user has no token and no client certificate, or "
             "the exec plugin failed (see the log line above)"
         )
-    _refuse_insecure(configuration, server, source)
+    _reject_insecure(configuration, server, source)
 
     namespace = str(loader.current_context["context"].get("namespace") or "default")
     return Credentials(
@@ -191,22 +191,22 @@ def _problem(error: Exception) -> str:
     return " ".join(_ENTRY.sub("", str(error)).split()) or type(error).__name__
 
 
-def _refuse_insecure(configuration: Any, server: ApiServer, source: str) -> None:
+def _reject_insecure(configuration: Any, server: ApiServer, source: str) -> None:
     address = urlsplit(server.address)
     if not configuration.verify_ssl:
         raise KubeconfigError(
-            f"{source} sets insecure-skip-tls-verify for {server.address}: refused, because anyone on the network "
+            f"{source} sets insecure-skip-tls-verify for {server.address}: rejected, because anyone on the network "
             "could read the token and impersonate the server; set certificate-authority instead"
         )
     if "@" in address.netloc:
         raise KubeconfigError(
-            f"{source} has a user or password in the server's address: refused, because API servers take neither, and "
+            f"{source} has a user or password in the server's address: rejected, because API servers take neither, and "
             "addresses are logged; configure the user's token, certificate or exec plugin instead"
         )
     if address.scheme not in {"http", "https"} or not address.hostname:
         raise KubeconfigError(f"{source} has no usable server address: {server.address!r}; expected https://HOST:PORT")
     if address.scheme == "http" and (address.hostname not in LOOPBACK or server.proxy):
         raise KubeconfigError(
-            f"{source} reaches {server.address} without TLS: refused; plain HTTP is allowed on loopback only, and "
+            f"{source} reaches {server.address} without TLS: rejected; plain HTTP is allowed on loopback only, and "
             "through no proxy"
         )

@@ -133,7 +133,7 @@ class Reflector(Generic[T]):
         self._progressed = False
         self._failures = 0
         self._complaint = ""
-        self._refused: dict[str, str] = {}
+        self._rejected: dict[str, str] = {}
 
     async def run(self) -> None:
         """List and watch until cancelled."""
@@ -217,10 +217,10 @@ class Reflector(Generic[T]):
         try:
             meta = _HEAD.decode(event.object).metadata
         except msgspec.DecodeError as error:
-            self._refuse(ObjectMeta(), error)
+            self._reject(ObjectMeta(), error)
             return
         if event.type == "DELETED":
-            self._refused.pop(meta.key, None)
+            self._rejected.pop(meta.key, None)
             self._sink.delete(meta.key, meta.version)
         elif event.type in {"ADDED", "MODIFIED"}:
             item = self._take(event.object)
@@ -236,14 +236,14 @@ class Reflector(Generic[T]):
         try:
             return self._decode(raw)
         except Exception as error:  # any failure of a decoder means the object is malformed
-            self._refuse(_meta_of(raw), error)
+            self._reject(_meta_of(raw), error)
             return None
 
-    def _refuse(self, meta: ObjectMeta, error: Exception) -> None:
+    def _reject(self, meta: ObjectMeta, error: Exception) -> None:
         self._observer.malformed(self._resource.label)
-        if self._refused.get(meta.key) == meta.resource_version:
+        if self._rejected.get(meta.key) == meta.resource_version:
             return
-        self._refused[meta.key] = meta.resource_version
+        self._rejected[meta.key] = meta.resource_version
         logger.warning(
             "Malformed object skipped",
             extra={

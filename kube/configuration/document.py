@@ -40,7 +40,7 @@ Schema = Mapping[str, Any]
 _MAX_SHOWN: Final = 60
 """Characters of a wrong value that are shown."""
 _MAX_NUMBER_BITS: Final = 100
-"""Bits. Python refuses to print numbers of thousands of digits."""
+"""Bits. Python does not print numbers of thousands of digits."""
 
 
 class ConfigurationError(ValueError):

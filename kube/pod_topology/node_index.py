@@ -14,7 +14,7 @@ from kube.objects.model import Node, NodeSelector, NodeSelectorTerm, Pairs, Requ
 from kube.persistent_map import Map
 from kube.rules.label_test import value_test
 from kube.rules.selectors import NAME_FIELD, term_problem
-from kube.rules.taints import REFUSING_EFFECTS, tolerates
+from kube.rules.taints import REJECTING_EFFECTS, tolerates
 from kube.store.node_view import effective_taints
 
 _MAX_CACHED: Final = 4096
@@ -67,12 +67,12 @@ class NodeIndex:
         by_key = self.values.mutate()
         for key, known in values.items():
             by_key[key] = _joined(by_key.get(key, Map()), known)
-        refusing = {taint: bits for taint, bits in taints.items() if taint.effect in REFUSING_EFFECTS}
-        wishes = {taint: bits for taint, bits in taints.items() if taint.effect not in REFUSING_EFFECTS}
+        rejecting = {taint: bits for taint, bits in taints.items() if taint.effect in REJECTING_EFFECTS}
+        wishes = {taint: bits for taint, bits in taints.items() if taint.effect not in REJECTING_EFFECTS}
         return NodeIndex(
             everything,
             by_key.finish(),
-            _joined(self.taints, refusing),
+            _joined(self.taints, rejecting),
             _joined(self.wishes, wishes),
             self.names.update(names),
         )

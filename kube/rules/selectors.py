@@ -1,6 +1,6 @@
 """Label selectors and node selectors, matched as by apimachinery's labels package and component-helpers' nodeaffinity.
 
-A selector that Kubernetes refuses to parse is malformed. The API server validates most of them, but not those in
+A selector that Kubernetes cannot parse is malformed. The API server validates most of them, but not those in
 objects older than a rule, nor those in files.
 """
 

@@ -11,7 +11,7 @@ from kube.objects.model import Taint, Toleration
 UNSCHEDULABLE: Final = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 """The taint that `spec.unschedulable` stands for, whether or not the node controller has set it yet."""
 
-REFUSING_EFFECTS: Final = frozenset({"NoSchedule", "NoExecute"})
+REJECTING_EFFECTS: Final = frozenset({"NoSchedule", "NoExecute"})
 
 
 def tolerates(toleration: Toleration, taint: Taint) -> bool:
@@ -30,7 +30,7 @@ def untolerated_taint(taints: Iterable[Taint], tolerations: Iterable[Toleration]
     """
     accepted = tuple(tolerations)
     for taint in taints:
-        if taint.effect in REFUSING_EFFECTS and not any(tolerates(toleration, taint) for toleration in accepted):
+        if taint.effect in REJECTING_EFFECTS and not any(tolerates(toleration, taint) for toleration in accepted):
             return taint
     return None
 

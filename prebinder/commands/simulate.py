@@ -29,7 +29,7 @@ from prebinder.simulate.flags import (
     MAX_WORKERS,
     MOMENT,
     check_known,
-    refuse_size_of_dump,
+    reject_size_of_dump,
     workload_of,
 )
 from prebinder.simulate.limits import unanswered
@@ -164,7 +164,7 @@ def run(arguments: Arguments) -> int:
     """Simulate and report. Raises UsageError for an unknown plugin, node or zone before anything is run."""
     profile = profile_of(arguments.chosen)
     targets = [Path(name) for name in (arguments.trace, arguments.chart) if name is not None]
-    _refuse_unwritable(targets)
+    _reject_unwritable(targets)
     beginning, limits, well = _beginning(arguments)
     cluster = SimulatedCluster(beginning)
     if arguments.replay is not None:
@@ -236,7 +236,7 @@ def _beginning(arguments: Arguments) -> tuple[ClusterView, tuple[str, ...], bool
     if not arguments.filename:
         snapshot = snapshot_of(workload(workload_of(arguments.sizes), arguments.seed))
         return _view(snapshot, arguments.now or START), (), True
-    refuse_size_of_dump(arguments.sizes)
+    reject_size_of_dump(arguments.sizes)
     objects = read_objects(arguments.filename, sys.stdin.buffer)
     for line in objects.faults + objects.duplicates:
         sys.stderr.write(f"pvc-prebinder simulate: {line}\n")
@@ -266,7 +266,7 @@ def _progress(pods: int) -> Iterator[Callable[[], None]]:
         yield lambda: progress.advance(task)
 
 
-def _refuse_unwritable(targets: Iterable[Path]) -> None:
+def _reject_unwritable(targets: Iterable[Path]) -> None:
     """Raise CommandError before the run for an error that would otherwise occur only after it."""
     for path in targets:
         if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):

@@ -78,7 +78,7 @@ def command(
     releases volumes from quarantine, and removes its annotations from claims and volumes. Bound claims stay bound,
     claimRefs of other writers stay, and nothing is deleted. The annotation `mode` of StorageClasses is yours and stays.
 
-    Refuses to run while a controller or scheduler holds its Lease, because it would write everything again. Requires
+    Does not run while a controller or scheduler holds its Lease, because it would write everything again. Requires
     the rights of manifests/uninstall.
     """
     configure(LoggingSettings(level=LogLevel.WARNING))

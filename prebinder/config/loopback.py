@@ -11,7 +11,7 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def refuse_reachable(host: str, port: int) -> None:
+def reject_reachable(host: str, port: int) -> None:
     """Raise ValueError, with a sentence for the user, for a control port that other machines could connect to."""
     if not is_loopback(host):
         raise ValueError(

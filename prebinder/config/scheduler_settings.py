@@ -11,8 +11,8 @@ from typing import Final
 
 from binder.reservation.contract import DEFAULT_PREFIX
 from kube.rules.duration import format_duration
-from prebinder.config.annotation_prefix import AnnotationPrefix, refuse_bad_prefix
-from prebinder.config.loopback import refuse_reachable
+from prebinder.config.annotation_prefix import AnnotationPrefix, reject_bad_prefix
+from prebinder.config.loopback import reject_reachable
 from prebinder.config.settings import (
     NAME,
     NAME_EXPECTED,
@@ -47,8 +47,8 @@ class SchedulingSettings(AnnotationPrefix):
     def __post_init__(self) -> None:
         if self.bind_timeout < _MIN_BIND_TIMEOUT:
             raise ValueError(f"bind timeout must be at least 1s, is {format_duration(self.bind_timeout)}")
-        refuse_bad_prefix(self.annotation_prefix)
-        refuse_bad_names(self.scheduler_names)
+        reject_bad_prefix(self.annotation_prefix)
+        reject_bad_names(self.scheduler_names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class ControlSettings:
     def __post_init__(self) -> None:
         address = parse_address(self.bind_address)
         if address is not None:
-            refuse_reachable(*address)
+            reject_reachable(*address)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class SchedulerSettings:
     logging: LoggingSettings = field(default_factory=LoggingSettings)
 
 
-def refuse_bad_names(names: Collection[str]) -> None:
+def reject_bad_names(names: Collection[str]) -> None:
     """Raise ValueError, with a sentence for the user, if these cannot be names of schedulers."""
     for name in names:
         if not NAME.fullmatch(name):

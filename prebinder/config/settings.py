@@ -13,10 +13,10 @@ from typing import Annotated, Final
 from binder.model.decision import Mode
 from binder.model.view import UnknownHealth
 from binder.reservation.contract import DEFAULT_PREFIX
-from csi.client.endpoint import Endpoint, TlsFiles, parse_endpoint, refuse_plain
+from csi.client.endpoint import Endpoint, TlsFiles, parse_endpoint, reject_plain
 from kube.configuration.document import CAMEL_KEYS, AsText
 from kube.rules.duration import format_duration, parse_duration
-from prebinder.config.annotation_prefix import AnnotationPrefix, refuse_bad_prefix
+from prebinder.config.annotation_prefix import AnnotationPrefix, reject_bad_prefix
 
 NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 _MAX_NAME_CHARACTERS: Final = 253
@@ -86,7 +86,7 @@ class BindingSettings(AnnotationPrefix):
         minimum = timedelta(seconds=10)  # shorter ones expire before kube-scheduler has seen them
         _require(self.reservation_ttl >= minimum, "reservation TTL", "at least 10s", self.reservation_ttl)
         _require(self.concurrency >= 1, "concurrency", "at least 1", self.concurrency)
-        refuse_bad_prefix(self.annotation_prefix)
+        reject_bad_prefix(self.annotation_prefix)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +128,8 @@ class ProbeSettings:
         drivers = [endpoint.driver for endpoint in self.endpoints]
         twice = sorted({name for name in drivers if drivers.count(name) > 1})
         _require(not twice, "CSI endpoint", "one for each driver", f"several for {', '.join(twice)}")
-        for refusal in filter(None, map(refuse_plain, self.connections)):
-            raise ValueError(f"CSI endpoint {refusal}")
+        for rejection in filter(None, map(reject_plain, self.connections)):
+            raise ValueError(f"CSI endpoint {rejection}")
 
     @property
     def connections(self) -> tuple[Endpoint, ...]:
@@ -259,7 +259,7 @@ class PublishingSettings(AnnotationPrefix):
     """Prefix of the annotations; must be the controller's."""
 
     def __post_init__(self) -> None:
-        refuse_bad_prefix(self.annotation_prefix)
+        reject_bad_prefix(self.annotation_prefix)
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,7 +75,7 @@ async def answer(body: bytes, methods: Mapping[str, Method]) -> bytes | None:
 
 def _decode(body: bytes) -> object:
     # Created for each body: a decoder remembers every tag that it has seen.
-    no_tags: defaultdict[int, Callable[[object, bool], NoReturn]] = defaultdict(lambda: _refuse_tag)
+    no_tags: defaultdict[int, Callable[[object, bool], NoReturn]] = defaultdict(lambda: _reject_tag)
     decoder = cbor2.CBORDecoder(
         BytesIO(body),
         semantic_decoders=no_tags,
@@ -94,7 +94,7 @@ def _decode(body: bytes) -> object:
     raise RpcError(Code.PARSE_ERROR, "invalid CBOR: trailing data after the first item")
 
 
-def _refuse_tag(_: object, __: bool) -> NoReturn:
+def _reject_tag(_: object, __: bool) -> NoReturn:
     raise ValueError("tags are not allowed")
 
 

@@ -7,7 +7,7 @@ from typing import Final
 from aiohttp import web
 
 from kube.configuration.document import ConfigurationError
-from prebinder.control.request import read_body, refused
+from prebinder.control.request import read_body, rejected
 from prebinder.control.server import Route
 from scheduler.framework.config import render
 from scheduler.standalone.config_watch import ConfigurationInForce
@@ -37,6 +37,6 @@ class ConfigEndpoint:
             await self._configurations.apply(content)
         except ConfigurationError as error:
             logger.warning("Rejected a configuration sent to the control port", extra={"error": str(error)})
-            return refused(HTTPStatus.UNPROCESSABLE_ENTITY, str(error))
+            return rejected(HTTPStatus.UNPROCESSABLE_ENTITY, str(error))
         logger.info("Applied a configuration sent to the control port")
         return web.Response(text="applied\n")

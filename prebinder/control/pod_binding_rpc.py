@@ -10,37 +10,38 @@ from pydantic import ConfigDict, StringConstraints, TypeAdapter, ValidationError
 from binder.matching.rejection import Rejection
 from kube.configuration.document import misfit
 from prebinder.control.cbor_rpc import Code, Method, Params, RpcError
-from scheduler.binding.pod_binding import Bound, Refusal, Refused, Released
+from scheduler.binding.pod_binding import Bound, Rejected, RejectionReason, Released
 
 ANSWER_SECONDS: Final = 120.0
 """After that a call is answered although the pod is still being bound. Provisioning a volume takes time."""
 MAX_REJECTIONS: Final = 100
 """Returned in one response; the number of further ones is returned as well."""
 TIMED_OUT: Final = -32007
-CODES: Final[Mapping[Refusal, int]] = {
-    Refusal.NOT_READY: -32001,
-    Refusal.POD_NOT_FOUND: -32002,
-    Refusal.NOT_OURS: -32003,
-    Refusal.ALREADY_BOUND: -32004,
-    Refusal.REJECTED: -32005,
-    Refusal.FAILED: -32006,
+CODES: Final[Mapping[RejectionReason, int]] = {
+    RejectionReason.NOT_READY: -32001,
+    RejectionReason.POD_NOT_FOUND: -32002,
+    RejectionReason.NOT_OURS: -32003,
+    RejectionReason.ALREADY_BOUND: -32004,
+    RejectionReason.REJECTED: -32005,
+    RejectionReason.FAILED: -32006,
 }
 """Within the range that JSON-RPC leaves to servers."""
-_NOT_LEADING: Final = Refused(
-    Refusal.NOT_READY, "this replica does not schedule: its caches are not synced, or another replica holds the Lease"
+_NOT_LEADING: Final = Rejected(
+    RejectionReason.NOT_READY,
+    "this replica does not schedule: its caches are not synced, or another replica holds the Lease",
 )
 
 
 class PodBinding(Protocol):
     """Binds one pod now, or withdraws it. Key: `namespace/name`; uid empty: whichever pod has that name.
 
-    Neither raises for a caller's error: that is a Refused. Any other exception is a bug and is reported as an internal
+    Neither raises for a caller's error: that is a Rejected. Any other exception is a bug and is reported as an internal
     error. Both may be called at any time, before the first list and without the Lease too, and concurrently; if a pod
     is being bound already, the call waits for it and does not bind twice. Cancelling the call only stops waiting: what
     has begun is finished or rolled back without the caller.
     """
 
-    async def bind(self, key: str, uid: str, node: str) -> Bound | Refused:
+    async def bind(self, key: str, uid: str, node: str) -> Bound | Rejected:
         """Schedule a waiting pod ahead of its turn and return when its Binding has succeeded or the attempt has failed.
 
         With `node` only that node is considered, after all filters; empty: the scheduler chooses. Neither backoff nor
@@ -48,11 +49,11 @@ class PodBinding(Protocol):
         after any other failed attempt.
         """
 
-    async def unbind(self, key: str, uid: str) -> Released | Refused:
+    async def unbind(self, key: str, uid: str) -> Released | Rejected:
         """Release the node and the volumes reserved for a pod whose Binding has not been sent; the pod waits again.
 
         If nothing is reserved for the pod, the result is Released with an empty node. If its Binding was sent, the call
-        waits for it, and is refused as ALREADY_BOUND if that succeeded.
+        waits for it, and is rejected as ALREADY_BOUND if that succeeded.
         """
 
 
@@ -127,24 +128,24 @@ def _convert(params: Params, to: TypeAdapter[Wanted]) -> Wanted:
         raise RpcError(Code.INVALID_PARAMS, f"{place}: {wrong.problem}") from error
 
 
-async def _within(seconds: float, outcome: Awaitable[Outcome | Refused]) -> Outcome:
+async def _within(seconds: float, outcome: Awaitable[Outcome | Rejected]) -> Outcome:
     try:
         async with asyncio.timeout(seconds):
             result = await outcome
     except TimeoutError as error:
         text = f"no result after {seconds:g} s; the operation continues: check the pod"
         raise RpcError(TIMED_OUT, text) from error
-    if isinstance(result, Refused):
+    if isinstance(result, Rejected):
         raise _error(result)
     return result
 
 
-def _error(refused: Refused) -> RpcError:
-    data: dict[str, object] = {"refusal": str(refused.refusal)}
-    if refused.rejections:
-        data["rejections"] = [_document(rejection) for rejection in refused.rejections[:MAX_REJECTIONS]]
-        data["more"] = max(0, len(refused.rejections) - MAX_REJECTIONS)
-    return RpcError(CODES[refused.refusal], refused.text, data)
+def _error(rejected: Rejected) -> RpcError:
+    data: dict[str, object] = {"reason": str(rejected.reason)}
+    if rejected.rejections:
+        data["rejections"] = [_document(rejection) for rejection in rejected.rejections[:MAX_REJECTIONS]]
+        data["more"] = max(0, len(rejected.rejections) - MAX_REJECTIONS)
+    return RpcError(CODES[rejected.reason], rejected.text, data)
 
 
 def _document(rejection: Rejection) -> Mapping[str, str]:

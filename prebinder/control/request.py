@@ -27,23 +27,23 @@ def guard(token: Callable[[], str], hosts: Callable[[], Container[str]], paths: 
     @web.middleware
     async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
         if request.headers.get("Host", "").lower() not in hosts():
-            return refused(421, "Host must be the listen address")
+            return rejected(421, "Host must be the listen address")
         shown = request.headers.get("Authorization", "").encode(errors="replace")
         if not secrets.compare_digest(shown, f"Bearer {token()}".encode()):
             text = "expected the header Authorization: Bearer TOKEN, the token in the scheduler's --control-token-file"
-            return refused(401, text, {"WWW-Authenticate": "Bearer"})
+            return rejected(401, text, {"WWW-Authenticate": "Bearer"})
         try:
             return await handler(request)
         except web.HTTPNotFound:
-            return refused(404, f"there is no {request.path[:60]}: expected {' or '.join(paths)}")
+            return rejected(404, f"there is no {request.path[:60]}: expected {' or '.join(paths)}")
         except web.HTTPMethodNotAllowed as error:
             allowed = error.headers["Allow"]
-            return refused(405, f"expected {' or '.join(allowed.split(','))}", {"Allow": allowed})
+            return rejected(405, f"expected {' or '.join(allowed.split(','))}", {"Allow": allowed})
         except web.HTTPException as error:
-            return refused(error.status, error.text or error.reason)
+            return rejected(error.status, error.text or error.reason)
         except Exception:
             logger.exception("Request failed", extra={"path": request.path})
-            return refused(500, "this is a bug in pvc-prebinder; the traceback is in its log")
+            return rejected(500, "this is a bug in pvc-prebinder; the traceback is in its log")
 
     return middleware
 
@@ -75,6 +75,6 @@ async def read_body(request: web.Request, largest: int, types: Sequence[str]) ->
     return bytes(body)
 
 
-def refused(status: int, text: str, headers: Mapping[str, str] | None = None) -> web.Response:
+def rejected(status: int, text: str, headers: Mapping[str, str] | None = None) -> web.Response:
     """Return a rejection as a line of text."""
     return web.Response(status=status, text=f"{text}\n", headers=headers)

@@ -12,7 +12,7 @@ from typing import Final, Self
 
 from aiohttp import web
 
-from prebinder.config.loopback import refuse_reachable
+from prebinder.config.loopback import reject_reachable
 from prebinder.control.cbor_rpc import Method, answer
 from prebinder.control.request import guard, read_body
 from prebinder.serving.listening import listen, runner_of
@@ -51,7 +51,7 @@ class ControlServer:
         Raises ValueError if other machines could connect.
         """
         self._host, self.port = address
-        refuse_reachable(*address)
+        reject_reachable(*address)
         self._token = token
         self._routes = routes
         self._open = AsyncExitStack()

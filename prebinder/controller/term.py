@@ -95,9 +95,9 @@ class Term:
 
     def health_changed(self, driver: str, handle: str, old: HealthRecord | None, new: HealthRecord) -> None:
         """A volume's health record has changed."""
-        refused = self.reconciler is not None and self.reconciler.gate.outdated(driver, handle)
-        refused = refused or (old is not None and old.state not in USABLE)
-        self.health_controller.health_changed(driver, handle, recovered=refused and new.state in USABLE)
+        rejected = self.reconciler is not None and self.reconciler.gate.outdated(driver, handle)
+        rejected = rejected or (old is not None and old.state not in USABLE)
+        self.health_controller.health_changed(driver, handle, recovered=rejected and new.state in USABLE)
 
     def driver_answers(self, driver: str) -> None:
         """A driver responds again: pods need not wait for their next retry."""

@@ -33,11 +33,11 @@ REPORT_SECONDS: Final = 60.0
 """From one log line about a verb and code to the next: kube-scheduler may send hundreds of requests a second."""
 SECOND_LOOK_SECONDS: Final = 0.05
 """How long a filter that would leave no node waits before it is answered from what is known by then. At a change
-kube-scheduler tries refused pods at once (feature SchedulerPopFromBackoffQ, since 1.33), often before we have seen that
-change; a pod that is refused again waits for the next change, or five minutes (`flushUnschedulableEntitiesLeftover` in
-pkg/scheduler/backend/queue/scheduling_queue.go)."""
+kube-scheduler tries rejected pods at once (feature SchedulerPopFromBackoffQ, since 1.33), often before we have seen
+that change; a pod that is rejected again waits for the next change, or five minutes
+(`flushUnschedulableEntitiesLeftover` in pkg/scheduler/backend/queue/scheduling_queue.go)."""
 SECOND_LOOKS_SECONDS: Final = 0.5
-"""From one such wait to the next: kube-scheduler places one pod at a time, and where many are refused, changes follow
+"""From one such wait to the next: kube-scheduler places one pod at a time, and where many are rejected, changes follow
 each other."""
 
 logger = logging.getLogger(__name__)

@@ -61,7 +61,7 @@ class KubeSchedulerTimes:
         for result in ("scheduled", "unschedulable"):
             self._attempt.of(result, name)
 
-    def refused(self, profile: str, seconds: float) -> None:
+    def rejected(self, profile: str, seconds: float) -> None:
         self._attempt.of("unschedulable", profile).observe(seconds)
 
     def scheduled(self, profile: str, times: SchedulingTimes, attempts: int) -> None:
@@ -163,7 +163,7 @@ class SchedulerMetrics:
     def decided(self, profile: str, seconds: float, *, fits: bool) -> None:
         self._durations.decided(profile, seconds)
         if not fits:
-            self._times.refused(profile, seconds)
+            self._times.rejected(profile, seconds)
 
     def scheduled(self, profile: str, zone: str, times: SchedulingTimes, attempts: int) -> None:
         self._attempts.of(profile, "scheduled").inc()
@@ -203,7 +203,7 @@ class ConfigurationMetrics:
         self._successful.set(1)
         self._applied.set(now.timestamp())
 
-    def refused(self) -> None:
+    def rejected(self) -> None:
         self._successful.set(0)
 
 

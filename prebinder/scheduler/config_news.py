@@ -9,7 +9,7 @@ from prebinder.metrics.scheduler import ConfigurationMetrics
 from scheduler.standalone.config_watch import ReloadOutcome
 
 APPLIED: Final = "ConfigReloaded"
-REFUSED: Final = "ConfigRefused"
+REJECTED: Final = "ConfigRejected"
 
 
 class ConfigurationNews:
@@ -35,8 +35,8 @@ class ConfigurationNews:
             self._say("Normal", APPLIED, "Configuration reloaded")
             self._applied()
         else:
-            self._metrics.refused()
-            self._say("Warning", REFUSED, f"Configuration rejected; the previous one stays in force: {problem}")
+            self._metrics.rejected()
+            self._say("Warning", REJECTED, f"Configuration rejected; the previous one stays in force: {problem}")
 
     def _say(self, kind: str, reason: str, note: str) -> None:
         self._events.publish(EventDraft(self._about, None, kind, reason, "Reload", note))

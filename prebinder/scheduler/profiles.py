@@ -6,7 +6,7 @@ from typing import Final
 
 from kube.configuration.document import ConfigurationError
 from prebinder.config.installed_plugins import installed_registry
-from prebinder.config.scheduler_settings import SchedulingSettings, refuse_bad_names
+from prebinder.config.scheduler_settings import SchedulingSettings, reject_bad_names
 from prebinder.errors import UsageError
 from scheduler.framework.config import Configuration, parse
 from scheduler.framework.containment import FailureObserver
@@ -55,7 +55,7 @@ def _parse(text: str, failures: FailureObserver) -> Configuration:
 
 def _check_names(names: Collection[str], place: str) -> None:
     try:
-        refuse_bad_names(names)
+        reject_bad_names(names)
     except ValueError as error:
         raise ConfigurationError(place, str(error)) from error
 

@@ -36,7 +36,7 @@ def workload_of(sizes: Mapping[str, int | None]) -> Workload:
     return Workload(**{name: MADE_UP[name][2] if number is None else number for name, number in sizes.items()})
 
 
-def refuse_size_of_dump(sizes: Mapping[str, int | None]) -> None:
+def reject_size_of_dump(sizes: Mapping[str, int | None]) -> None:
     """Raise UsageError if both a dump and a size are given: with a dump nothing is generated."""
     given = [f"--{name.replace('_', '-')}" for name, number in sizes.items() if number is not None]
     if given:

@@ -35,7 +35,7 @@ HEADERS: Final[Mapping[str, str]] = {
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-class Refused(Exception):
+class RequestRejected(Exception):
     """A request is rejected. The text has the reason, for people."""
 
     def __init__(self, status: int, text: str, headers: Mapping[str, str] | None = None) -> None:
@@ -45,15 +45,15 @@ class Refused(Exception):
 
 
 def guard(names: Collection[str]) -> Middleware:
-    """Return what refuses requests that no page of ours sends: 403, 405, 421. `names` are what a host may be called."""
+    """Return what rejects requests that no page of ours sends: 403, 405, 421. `names` are what a host may be called."""
 
     @web.middleware
     async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
         try:
             _check(request, names)
             return await handler(request)
-        except Refused as refused:
-            return answer_text(refused.status, str(refused), refused.headers)
+        except RequestRejected as rejected:
+            return answer_text(rejected.status, str(rejected), rejected.headers)
         except web.HTTPNotFound:
             return answer_text(404, f"there is no {request.path[:80]}")
         except web.HTTPException as error:
@@ -72,16 +72,16 @@ def answer_text(status: int, text: str, headers: Mapping[str, str] | None = None
 def _check(request: web.Request, names: Collection[str]) -> None:
     host = request.headers.get("Host", "")
     if _name_in(f"//{host}") not in names:
-        raise Refused(421, "the Host header names another server; open the address that the command printed")
+        raise RequestRejected(421, "the Host header names another server; open the address that the command printed")
     if request.method not in {"GET", "HEAD"}:
-        raise Refused(405, "read only: expected GET or HEAD", {"Allow": "GET, HEAD"})
+        raise RequestRejected(405, "read only: expected GET or HEAD", {"Allow": "GET, HEAD"})
     origin = request.headers.get("Origin")
     if origin is not None and origin.lower() not in {f"{scheme}://{host.lower()}" for scheme in ("http", "https")}:
-        raise Refused(403, "requests of other origins are not answered")
+        raise RequestRejected(403, "requests of other origins are not answered")
     # A link from elsewhere may open the page; nothing else is for other sites. Old browsers do not say.
     site, opens = request.headers.get("Sec-Fetch-Site", "none"), request.headers.get("Sec-Fetch-Mode") == "navigate"
     if site not in {"same-origin", "none"} and not (opens and request.path == "/"):
-        raise Refused(403, "requests of other sites are not answered")
+        raise RequestRejected(403, "requests of other sites are not answered")
 
 
 def _name_in(address: str) -> str:

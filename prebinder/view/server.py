@@ -18,7 +18,7 @@ from rich.console import Console
 
 from kube.errors import Forbidden, KubeconfigError, KubeError, Unauthorized
 from prebinder.serving.listening import listen, runner_of
-from prebinder.view.request_guard import HEADERS, Refused, guard
+from prebinder.view.request_guard import HEADERS, RequestRejected, guard
 from why.errors import WhyError
 from why.explain.targets import Target
 from why.rendering.text import print_report
@@ -96,20 +96,20 @@ class ViewServer:
         return _file(request, file)
 
     async def _view(self, request: web.Request) -> web.Response:
-        with _refusals():
+        with _rejections():
             async with self._feed.following(_caller(request)) as messages:
                 first = await anext(messages)
         return web.Response(body=first.data, content_type="application/json", headers=HEADERS)
 
     async def _why(self, request: web.Request) -> web.Response:
         target = _target(request)
-        with _refusals():
+        with _rejections():
             report, now = await self._feed.explain(target, _caller(request))
         explanation = Explanation(text_of(report, now), report)
         return web.Response(body=msgspec.json.encode(explanation), content_type="application/json", headers=HEADERS)
 
     async def _stream(self, request: web.Request) -> web.StreamResponse:
-        with _refusals():
+        with _rejections():
             async with self._feed.following(_caller(request)) as messages:
                 response = web.StreamResponse(headers={**HEADERS, "Content-Type": "text/event-stream"})
                 await response.prepare(request)
@@ -149,23 +149,23 @@ async def _write(response: web.StreamResponse, data: bytes) -> None:
 
 
 @contextmanager
-def _refusals() -> Iterator[None]:
+def _rejections() -> Iterator[None]:
     """Return the meaning of a rejection by the API server, for the page."""
     try:
         yield
     except NoTokenError as error:
-        raise Refused(401, str(error), BEARER) from error
+        raise RequestRejected(401, str(error), BEARER) from error
     except TooManyPagesError as error:
-        raise Refused(503, str(error), {"Retry-After": "30"}) from error
+        raise RequestRejected(503, str(error), {"Retry-After": "30"}) from error
     except Unauthorized as error:
-        raise Refused(401, f"the API server does not accept the token: {error.message}", BEARER) from error
+        raise RequestRejected(401, f"the API server does not accept the token: {error.message}", BEARER) from error
     except Forbidden as error:
-        raise Refused(403, str(error)) from error
+        raise RequestRejected(403, str(error)) from error
     except (KubeError, KubeconfigError) as error:
-        raise Refused(502, str(error)) from error
+        raise RequestRejected(502, str(error)) from error
     except WhyError as error:
         # What a command reports about a missing right is reported about an object, too.
-        raise Refused(403 if isinstance(error.__cause__, Forbidden) else 404, str(error)) from error
+        raise RequestRejected(403 if isinstance(error.__cause__, Forbidden) else 404, str(error)) from error
 
 
 def text_of(report: WhyReport, now: datetime) -> str:
@@ -192,5 +192,5 @@ def _target(request: web.Request) -> Target:
     kind, name = request.query.get("kind", ""), request.query.get("name", "")
     namespace = request.query.get("namespace", "")
     if kind not in _KINDS or not name or (not namespace and kind != "pv"):
-        raise Refused(400, "expected kind=pvc or pod with namespace and name, or kind=pv with name")
+        raise RequestRejected(400, "expected kind=pvc or pod with namespace and name, or kind=pv with name")
     return Target(_KINDS[kind], name, namespace)

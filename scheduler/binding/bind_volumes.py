@@ -59,10 +59,10 @@ class BindVolumes:
         """
         if not self.has_work(placement):
             return None
-        refused = await self._orders.write(placement) or await self._all_bound(placement)
-        if refused is None:
+        rejected = await self._orders.write(placement) or await self._all_bound(placement)
+        if rejected is None:
             await self._orders.leave(placement)
-        return refused
+        return rejected
 
     async def roll_back(self, placement: ScheduleResult) -> None:
         """Roll back the writes of `pre_bind` that have had no effect. After a successful `pre_bind` there are none."""

@@ -48,7 +48,7 @@ class BindPod:
             if seen.node_name == placement.node:
                 return None
             if seen.node_name or isinstance(failure, Conflict):
-                return _refused(seen, failure)
+                return _rejected(seen, failure)
         assert failure is not None
         raise failure
 
@@ -74,7 +74,7 @@ def _gone(pod: Pod) -> Rejection:
     return Rejection(Reason.POD_ENDED, pod.key, "the pod that was scheduled", "deleted")
 
 
-def _refused(seen: Pod, failure: Conflict | Unavailable) -> Rejection:
+def _rejected(seen: Pod, failure: Conflict | Unavailable) -> Rejection:
     """Return why an existing pod is not assigned: another scheduler did, it is being deleted, or it is gated again."""
     if seen.node_name:
         return Rejection(Reason.ALREADY_ASSIGNED, seen.key, "an unassigned pod", f"bound to node {seen.node_name}")

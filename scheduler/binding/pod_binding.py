@@ -9,7 +9,7 @@ from enum import StrEnum
 from binder.matching.rejection import Rejection
 
 
-class Refusal(StrEnum):
+class RejectionReason(StrEnum):
     """Why nothing was done."""
 
     NOT_READY = "NotReady"
@@ -21,7 +21,7 @@ class Refusal(StrEnum):
     ALREADY_BOUND = "AlreadyBound"
     """The pod has a node. Kubernetes cannot undo that; evict the pod."""
     REJECTED = "Rejected"
-    """No node fits, or the requested one does not: `Refused.rejections` has the reasons."""
+    """No node fits, or the requested one does not: `Rejected.rejections` has the reasons."""
     FAILED = "Failed"
     """A node was chosen, but the cluster did not accept it, or a volume was not bound; everything was rolled back."""
 
@@ -48,11 +48,11 @@ class Released:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class Rejected:
     """Nothing was done. `text` is a sentence for the user; `rejections` are the reasons, per node or for the pod as a
     whole.
     """
 
-    refusal: Refusal
+    reason: RejectionReason
     text: str
     rejections: tuple[Rejection, ...] = ()

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from binder.assignment.volume_policy import refuse_use
-from binder.matching.matching import scheduler_refusal
+from binder.assignment.volume_policy import reject_use
+from binder.matching.matching import scheduler_rejection
 from binder.matching.rejection import Reason, Rejection
 from binder.model.ledger import Hold
 from kube.objects.model import READ_WRITE_ONCE_POD, Claim, Volume
@@ -30,33 +30,33 @@ class ReserveVolumes:
         """Return the cluster with a hold for each claim of the pod, or why one of them cannot be reserved any more."""
         if not placement.pod.claims:
             return cluster
-        refused = next(_refusals(placement, cluster), None)
-        if refused is not None:
-            return refused
+        rejected = next(_rejections(placement, cluster), None)
+        if rejected is not None:
+            return rejected
         ledger = cluster.storage.ledger
         # An existing hold belongs to another pod, for the same claim on the same terms: it stays with that pod.
         made = [hold for hold in _holds(placement) if hold.volume not in ledger.holds]
         return replace(cluster, storage=replace(cluster.storage, ledger=ledger.with_holds(made))) if made else cluster
 
 
-def _refusals(placement: ScheduleResult, cluster: ClusterView) -> Iterator[Rejection]:
+def _rejections(placement: ScheduleResult, cluster: ClusterView) -> Iterator[Rejection]:
     used = _used_alone(placement, cluster)
     if used is not None:
         yield used
     choice = placement.volumes
     for claim, volume in choice.volumes:
-        refused = _refuse_otherwise(claim, volume.name, placement.node, cluster) or _refuse_volume(
+        rejected = _reject_otherwise(claim, volume.name, placement.node, cluster) or _reject_volume(
             claim, volume, cluster
         )
-        if refused is not None:
-            yield refused
+        if rejected is not None:
+            yield rejected
     for claim in choice.provision:
-        refused = _refuse_otherwise(claim, _MADE + claim.uid, placement.node, cluster)
-        if refused is not None:
-            yield refused
+        rejected = _reject_otherwise(claim, _MADE + claim.uid, placement.node, cluster)
+        if rejected is not None:
+            yield rejected
 
 
-def _refuse_otherwise(claim: Claim, volume: str, node: str, cluster: ClusterView) -> Rejection | None:
+def _reject_otherwise(claim: Claim, volume: str, node: str, cluster: ClusterView) -> Rejection | None:
     """Return why the claim is not available like this: for a pod in flight another volume, or another node, is
     reserved.
     """
@@ -75,17 +75,17 @@ def _refuse_otherwise(claim: Claim, volume: str, node: str, cluster: ClusterView
     return None
 
 
-def _refuse_volume(claim: Claim, chosen: Volume, cluster: ClusterView) -> Rejection | None:
+def _reject_volume(claim: Claim, chosen: Volume, cluster: ClusterView) -> Rejection | None:
     """Return why a volume that was Available when it was chosen cannot be reserved now."""
     storage = cluster.storage
     volume = storage.snapshot.volumes.get(chosen.name)
     if volume is None:
         return Rejection(Reason.VOLUME_MISSING, claim.key, f"volume {chosen.name}", "no such volume")
-    reason = scheduler_refusal(claim, volume)
+    reason = scheduler_rejection(claim, volume)
     if reason is not None:
         return Rejection(reason, volume.name, f"a volume that matches {claim.key}", "changed since it was chosen")
     # A volume whose claimRef names the claim already belongs to it; whether that was a good choice no longer matters.
-    return refuse_use(storage, volume, cluster.now, claim) if volume.claim is None else None
+    return reject_use(storage, volume, cluster.now, claim) if volume.claim is None else None
 
 
 def _used_alone(placement: ScheduleResult, cluster: ClusterView) -> Rejection | None:

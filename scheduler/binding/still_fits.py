@@ -8,12 +8,12 @@ because volumes had to be bound, the node is checked again.
 
 from typing import Final, Protocol
 
-from binder.matching.node_fit import refuse_resources
+from binder.matching.node_fit import reject_resources
 from binder.matching.rejection import Reason, Rejection
 from kube.clock import Clock
 from kube.store.snapshot import Snapshot
 from scheduler.framework.plugin import ScheduleResult
-from scheduler.plugins.resource_fit import refuse_disks, refuse_ports
+from scheduler.plugins.resource_fit import reject_disks, reject_ports
 from scheduler.state.cluster import ClusterView
 from scheduler.state.node_info import NodeInfo, state_without_pod
 
@@ -38,13 +38,13 @@ class StillFits:
         if not placement.pod.claims:
             return None
         view = await self._cluster.current(self._clock)
-        return refuse_taken(placement, view.node(placement.node), view.storage.snapshot)
+        return reject_taken(placement, view.node(placement.node), view.storage.snapshot)
 
 
-def refuse_taken(placement: ScheduleResult, node: NodeInfo | None, snapshot: Snapshot) -> Rejection | None:
+def reject_taken(placement: ScheduleResult, node: NodeInfo | None, snapshot: Snapshot) -> Rejection | None:
     """Return what other pods have taken of the node since the pod was counted there, None if it still fits."""
     pod = placement.pod
     if node is None:
         return Rejection(Reason.NODE_MISSING, placement.node, "a node", "deleted")
     others = state_without_pod(node, pod, snapshot) or node
-    return refuse_resources(pod, node.name, others.free) or refuse_ports(pod, others) or refuse_disks(pod, others)
+    return reject_resources(pod, node.name, others.free) or reject_ports(pod, others) or reject_disks(pod, others)

@@ -6,16 +6,16 @@ that got a volume not accessible from the node ends the attempt at once.
 
 from datetime import datetime
 
-from binder.assignment.volume_policy import refuse_use
-from binder.health.node_storage import refuse_storage
-from binder.matching.matching import controller_refusal, is_mine, provisioner_of, scheduler_refusal
+from binder.assignment.volume_policy import reject_use
+from binder.health.node_storage import reject_storage
+from binder.matching.matching import controller_rejection, is_mine, provisioner_of, scheduler_rejection
 from binder.matching.rejection import Reason, Rejection
 from binder.model.view import View
 from kube.objects.model import PROVISIONER_ANNOTATIONS, SELECTED_NODE, Claim, Node, Pod, Volume, value_of
 from kube.rules.selectors import node_matches
 from kube.store.snapshot import Snapshot
 from scheduler.framework.plugin import ScheduleResult
-from scheduler.volumes.volume_binding import refuse_provisioning
+from scheduler.volumes.volume_binding import reject_provisioning
 
 
 def refers_to(volume: Volume, claim: Claim) -> bool:
@@ -39,46 +39,48 @@ def is_written(claim: Claim, volume: Volume | None, node_name: str, snapshot: Sn
     return taken is not None and refers_to(taken, claim)
 
 
-def refuse_taking(claim: Claim, volume: Volume, node_name: str, view: View, now: datetime) -> Rejection | None:
+def reject_taking(claim: Claim, volume: Volume, node_name: str, view: View, now: datetime) -> Rejection | None:
     """Return why the volume must not be bound to the claim now, by the latest known state; None if it may.
 
     Only valid while nothing `is_written`.
     """
     snapshot = view.snapshot
     node = snapshot.nodes.get(node_name)
-    refused = _refuse_claim(claim, snapshot) or _refuse_node(node_name, node) or _refuse_second(claim, volume, snapshot)
-    if refused is not None or node is None:
-        return refused
+    rejected = (
+        _reject_claim(claim, snapshot) or _reject_node(node_name, node) or _reject_second(claim, volume, snapshot)
+    )
+    if rejected is not None or node is None:
+        return rejected
     fresh = snapshot.volumes.get(volume.name)
     if fresh is None or fresh.uid != volume.uid:
         return _volume_gone(volume, claim)
-    reason = scheduler_refusal(claim, fresh, dict(node.labels))
+    reason = scheduler_rejection(claim, fresh, dict(node.labels))
     if reason is not None:
         return Rejection(reason, volume.name, f"a volume for {claim.key} on node {node_name}", _state(fresh))
     selected = value_of(snapshot.claims[claim.key].annotations, SELECTED_NODE)
     if selected is not None:
         state = f"one is being provisioned for node {selected}"
         return Rejection(Reason.PROVISIONING_CHOSEN, claim.key, "a claim that waits for the pod to be scheduled", state)
-    unreached = refuse_storage([fresh.driver], snapshot, node_name)
-    return unreached or (refuse_use(view, fresh, now, claim) if fresh.claim is None else None)
+    unreached = reject_storage([fresh.driver], snapshot, node_name)
+    return unreached or (reject_use(view, fresh, now, claim) if fresh.claim is None else None)
 
 
-def refuse_selecting(claim: Claim, node_name: str, snapshot: Snapshot) -> Rejection | None:
+def reject_selecting(claim: Claim, node_name: str, snapshot: Snapshot) -> Rejection | None:
     """Return why no volume must be provisioned for the claim and this node now; None if one may be.
 
     Only valid while nothing `is_written`.
     """
     node = snapshot.nodes.get(node_name)
-    refused = _refuse_claim(claim, snapshot) or _refuse_node(node_name, node) or _refuse_second(claim, None, snapshot)
-    if refused is not None or node is None:
-        return refused
+    rejected = _reject_claim(claim, snapshot) or _reject_node(node_name, node) or _reject_second(claim, None, snapshot)
+    if rejected is not None or node is None:
+        return rejected
     fresh = snapshot.claims[claim.key]
     selected = value_of(fresh.annotations, SELECTED_NODE)
     if selected not in {None, node_name}:
         state = f"selected for provisioning: node {selected}"
         return Rejection(Reason.PROVISIONING_ELSEWHERE, claim.key, f"a volume for node {node_name}", state)
-    unreached = refuse_storage([provisioner_of(fresh, snapshot.classes)], snapshot, node_name)
-    return refuse_provisioning(fresh, node, snapshot) or unreached
+    unreached = reject_storage([provisioner_of(fresh, snapshot.classes)], snapshot, node_name)
+    return reject_provisioning(fresh, node, snapshot) or unreached
 
 
 def progress(placement: ScheduleResult, pod: Pod | None, snapshot: Snapshot) -> bool | Rejection:
@@ -95,10 +97,10 @@ def progress(placement: ScheduleResult, pod: Pod | None, snapshot: Snapshot) -> 
         )
     node = snapshot.nodes.get(placement.node)
     if node is None:
-        return _refuse_node(placement.node, None) or False
+        return _reject_node(placement.node, None) or False
     choice, finished = placement.volumes, True
     for claim, volume in [*choice.volumes, *((claim, None) for claim in choice.provision)]:
-        outcome = _refuse_claim(claim, snapshot) or _progress(claim, volume, node, snapshot)
+        outcome = _reject_claim(claim, snapshot) or _progress(claim, volume, node, snapshot)
         if isinstance(outcome, Rejection):
             return outcome
         finished = finished and outcome
@@ -119,7 +121,7 @@ def _progress(claim: Claim, chosen: Volume | None, node: Node, snapshot: Snapsho
     if name:
         # Any volume is acceptable if it is accessible from the node. It may be shown later than the claim.
         volume = snapshot.volumes.get(name)
-        unreachable = None if volume is None else _refuse_reach(volume, claim, node)
+        unreachable = None if volume is None else _reject_reach(volume, claim, node)
         return unreachable or (volume is not None and fresh.fully_bound)
     if chosen is None:
         selected = value_of(fresh.annotations, SELECTED_NODE)
@@ -132,10 +134,10 @@ def _progress(claim: Claim, chosen: Volume | None, node: Node, snapshot: Snapsho
         return _volume_gone(chosen, claim)
     if not refers_to(volume, fresh):
         return Rejection(Reason.CLAIMED_BY_OTHER, volume.name, f"the volume of {claim.key}", _state(volume))
-    return _refuse_reach(volume, claim, node) or False
+    return _reject_reach(volume, claim, node) or False
 
 
-def _refuse_claim(claim: Claim, snapshot: Snapshot) -> Rejection | None:
+def _reject_claim(claim: Claim, snapshot: Snapshot) -> Rejection | None:
     fresh = snapshot.claims.get(claim.key)
     if fresh is None or fresh.uid != claim.uid:
         return Rejection(Reason.CLAIM_NOT_FOUND, claim.key, "the claim that was scheduled", "deleted")
@@ -146,11 +148,11 @@ def _refuse_claim(claim: Claim, snapshot: Snapshot) -> Rejection | None:
     return None
 
 
-def _refuse_node(name: str, node: Node | None) -> Rejection | None:
+def _reject_node(name: str, node: Node | None) -> Rejection | None:
     return None if node is not None else Rejection(Reason.NODE_MISSING, name, "an existing node", "deleted")
 
 
-def _refuse_second(claim: Claim, chosen: Volume | None, snapshot: Snapshot) -> Rejection | None:
+def _reject_second(claim: Claim, chosen: Volume | None, snapshot: Snapshot) -> Rejection | None:
     """Return why the claim needs no volume: it has another one, and must never have two."""
     for name in snapshot.volumes_by_claim.get(claim.key, ()):
         volume = snapshot.volumes[name]
@@ -164,10 +166,10 @@ def _is_given(volume: Volume, claim: Claim) -> bool:
     """Whether the volume belongs to the claim. By its name alone only if the PV controller would bind the two."""
     if refers_to(volume, claim):
         return True
-    return is_mine(claim, volume) and controller_refusal(claim, volume, delayed=True) is None
+    return is_mine(claim, volume) and controller_rejection(claim, volume, delayed=True) is None
 
 
-def _refuse_reach(volume: Volume, claim: Claim, node: Node) -> Rejection | None:
+def _reject_reach(volume: Volume, claim: Claim, node: Node) -> Rejection | None:
     if node_matches(volume.node_affinity, dict(node.labels)):
         return None
     wanted = f"a volume for {claim.key} that is accessible from node {node.name}"

@@ -22,7 +22,7 @@ from kube.clock import Now
 from kube.errors import KubeError, Unavailable
 from kube.objects.model import Claim, Volume
 from kube.store.store import Store
-from scheduler.binding.volume_commitment import is_written, may_deselect, refuse_selecting, refuse_taking
+from scheduler.binding.volume_commitment import is_written, may_deselect, reject_selecting, reject_taking
 from scheduler.framework.plugin import ScheduleResult
 
 AT_ONCE: Final = 50
@@ -64,13 +64,13 @@ class VolumeOrders:
             self._pods.setdefault(order.claim.key, set()).add(placement.pod.uid)
         async with self._locks.held(order.claim.key for order in orders):
             # All are checked before the first write: what is known to fail needs no rollback.
-            refused = next((rejection for order in orders if (rejection := self._refusal(order)) is not None), None)
-            for order in orders if refused is None else ():
+            rejected = next((rejection for order in orders if (rejection := self._rejection(order)) is not None), None)
+            for order in orders if rejected is None else ():
                 async with self._room:
-                    refused = await self._write(order)
-                if refused is not None:
-                    return refused
-        return refused
+                    rejected = await self._write(order)
+                if rejected is not None:
+                    return rejected
+        return rejected
 
     async def leave(self, placement: ScheduleResult) -> None:
         """The pod does not need its orders any more, or has got its volumes: roll back those that have had no effect.
@@ -89,20 +89,20 @@ class VolumeOrders:
                 if written is not None and not self._served(written):
                     await self._take_back_if_possible(written)
 
-    def _refusal(self, order: Order) -> Rejection | None:
+    def _rejection(self, order: Order) -> Rejection | None:
         view = View(self._store.snapshot(), VolumeIndex(), settings=self._settings, node_storage=self._node_storage)
         if is_written(order.claim, order.volume, order.node, view.snapshot):
             return None
         if order.volume is None:
-            return refuse_selecting(order.claim, order.node, view.snapshot)
-        return refuse_taking(order.claim, order.volume, order.node, view, self._clock.now())
+            return reject_selecting(order.claim, order.node, view.snapshot)
+        return reject_taking(order.claim, order.volume, order.node, view, self._clock.now())
 
     async def _write(self, order: Order) -> Rejection | None:
         in_doubt = False
         for _ in range(TRIES):
-            refused, snapshot = self._refusal(order), self._store.snapshot()
-            if refused is not None or is_written(order.claim, order.volume, order.node, snapshot):
-                return refused
+            rejected, snapshot = self._rejection(order), self._store.snapshot()
+            if rejected is not None or is_written(order.claim, order.volume, order.node, snapshot):
+                return rejected
             claim = snapshot.claims[order.claim.key]
             volume = None if order.volume is None else snapshot.volumes[order.volume.name]
             self._written[claim.key] = Order(claim, volume, order.node)

@@ -128,7 +128,7 @@ def first_passing(rules: Sequence[NodeRule], candidates: Sequence[NodeInfo], wan
 def passing(rules: Iterable[NodeRule], nodes: Sequence[NodeInfo]) -> Sequence[NodeInfo]:
     """Return those of the nodes that no rule rejects."""
     for rule in rules:
-        nodes = rule.fitting(nodes) if rule.fitting is not None else _unrefused(rule, nodes)
+        nodes = rule.fitting(nodes) if rule.fitting is not None else _unrejected(rule, nodes)
     return nodes
 
 
@@ -190,5 +190,5 @@ def _candidates(allowed_nodes: int, cluster: ClusterView, start: int) -> Sequenc
     return [*candidates[first:], *candidates[:first]] if first else candidates
 
 
-def _unrefused(rule: NodeRule, nodes: Sequence[NodeInfo]) -> Sequence[NodeInfo]:
+def _unrejected(rule: NodeRule, nodes: Sequence[NodeInfo]) -> Sequence[NodeInfo]:
     return [node for node in nodes if rule.why(node) is None]

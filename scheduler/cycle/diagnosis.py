@@ -11,7 +11,7 @@ from typing import Final
 
 from binder.matching.rejection import Reason, Rejection
 from scheduler.cycle.cycle import Unschedulable
-from scheduler.cycle.refusals import Alike, numbers_of, refusals, states_of
+from scheduler.cycle.rejections import Alike, numbers_of, rejections, states_of
 from scheduler.framework.plugin import Filter, Plugin, PreFilter
 from scheduler.framework.queueing_hint import QueueingHint
 from scheduler.state.node_info import NodeInfo
@@ -96,9 +96,9 @@ def diagnose(unschedulable: Unschedulable) -> Diagnosis:
         if rule.texts is not None:
             left = _count_texts(plugin, rule.texts, states_of(left, cluster), count)
         else:
-            for reason, refused in refusals(plugin, rule, left, alike):
-                count.add(plugin, reason, refused.bit_count())
-                left &= ~refused
+            for reason, rejected in rejections(plugin, rule, left, alike):
+                count.add(plugin, reason, rejected.bit_count())
+                left &= ~rejected
         if left != before:
             count.plugins.add(plugin)
     reason = max(count.reasons, key=lambda reason: (count.reasons[reason], reason), default=Reason.NO_NODE_FITS)

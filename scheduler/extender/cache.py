@@ -14,7 +14,7 @@ from kube.objects.model import Claim, Node, NodeSelector, Volume, VolumeAttachme
 from kube.rules.selectors import label_keys
 from kube.rules.topology import LabelKeys, NodeKind, kind_of_node, labels_of_kind
 from kube.store.store import Store
-from scheduler.extender.rules import NodeRefusal, Storage, VolumeProblem, problem_of_volume
+from scheduler.extender.rules import NodeRejection, Storage, VolumeProblem, problem_of_volume
 
 _MAX_GROUPINGS: Final = 64
 """Storage classes use few different label keys; the least recently used grouping is dropped first."""
@@ -198,16 +198,16 @@ class Tightest:
                     _forget(demand[0], kinds, pin)
 
 
-class KnownRefusals:
-    """What pods are refused, by kind of node, as if no volume were reserved for any of them: give `volume_changed` to
+class KnownRejections:
+    """What pods are rejected, by kind of node, as if no volume were reserved for any of them: give `volume_changed` to
     the volumes' collection as a listener.
     """
 
     def __init__(self) -> None:
-        self._known: dict[PodDemand, dict[NodeKind, NodeRefusal]] = {}
+        self._known: dict[PodDemand, dict[NodeKind, NodeRejection]] = {}
         self._classes: dict[PodDemand, frozenset[str]] = {}
 
-    def known(self, claims: Iterable[Claim], keys: LabelKeys) -> dict[NodeKind, NodeRefusal]:
+    def known(self, claims: Iterable[Claim], keys: LabelKeys) -> dict[NodeKind, NodeRejection]:
         """Return what is known for pods with such open claims: to be read, and to be filled with what is found out."""
         demand = (keys, tuple(map(shape_of, claims)))
         room = _MAX_PODS if demand in self._known else _MAX_PODS - 1
@@ -248,10 +248,10 @@ class ExtenderCache:
         self.groups = NodeGroups()
         self.labels = VolumeLabels()
         self.tightest = Tightest()
-        self.refusals = KnownRefusals()
+        self.rejections = KnownRejections()
         store.nodes.listeners.append(self.groups.node_changed)
         store.volumes.listeners += [self.labels.volume_changed, self.tightest.volume_changed]
-        store.volumes.listeners += [self.refusals.volume_changed, self._volume_changed]
+        store.volumes.listeners += [self.rejections.volume_changed, self._volume_changed]
         store.attachments.listeners.append(self._attachment_changed)
 
     def storage(self) -> Storage:

@@ -18,7 +18,7 @@ from scheduler.extender.cache import ExtenderCache, Grouping, pin_of
 from scheduler.extender.rules import (
     NEVER,
     KnownClaims,
-    NodeRefusal,
+    NodeRejection,
     OpenClaim,
     Storage,
     fit_points,
@@ -28,7 +28,7 @@ from scheduler.extender.rules import (
     own_places,
     place_points,
     pod_claims,
-    refusal,
+    rejection,
     reporting,
     suspect_places,
     undecided,
@@ -56,8 +56,8 @@ MAX_LOOKUPS_IN_ALL: Final = 2000
 """The same for all claims of a pod together, so that a pod with dozens of claims does not delay others."""
 
 
-_ALLOWED: Final = NodeRefusal("", 0, datetime.min.replace(tzinfo=UTC), NEVER)
-_UNKNOWN: Final = NodeRefusal("", 0, NEVER, NEVER)
+_ALLOWED: Final = NodeRejection("", 0, datetime.min.replace(tzinfo=UTC), NEVER)
+_UNKNOWN: Final = NodeRejection("", 0, NEVER, NEVER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +92,8 @@ class Extender:
     def filter(self, body: bytes, now: datetime) -> Answer:
         """Handle the verb `filter`: ExtenderFilterResult. Raises MalformedRequest."""
         candidates = read(body, self._lists)
-        refused = self._refused(candidates, now)
-        return Answer(filter_result(candidates, refused), len(candidates.names), len(candidates.names) - len(refused))
+        rejected = self._rejected(candidates, now)
+        return Answer(filter_result(candidates, rejected), len(candidates.names), len(candidates.names) - len(rejected))
 
     def preempt(self, body: bytes, now: datetime) -> Answer:
         """Handle the verb `preempt`: ExtenderPreemptionResult. Raises MalformedRequest.
@@ -103,9 +103,9 @@ class Extender:
         """
         preemption = read_preemption(body)
         candidates = preemption.candidates
-        refused = self._refused(candidates, now)
+        rejected = self._rejected(candidates, now)
         return Answer(
-            preemption_result(preemption, refused), len(candidates.names), len(candidates.names) - len(refused)
+            preemption_result(preemption, rejected), len(candidates.names), len(candidates.names) - len(rejected)
         )
 
     def prioritize(self, body: bytes, now: datetime) -> Answer:
@@ -118,9 +118,9 @@ class Extender:
         scores = self._scores(candidates, self._claims(candidates, now))
         return Answer(priorities(scores), len(candidates.names), len(scores))
 
-    def _refused(self, candidates: Candidates, now: datetime) -> dict[str, str]:
+    def _rejected(self, candidates: Candidates, now: datetime) -> dict[str, str]:
         pod = self._claims(candidates, now)
-        return _local_refusals(candidates, pod) | self._refusals(candidates, pod, now)
+        return _local_rejections(candidates, pod) | self._rejections(candidates, pod, now)
 
     def _claims(self, candidates: Candidates, now: datetime) -> KnownClaims:
         if not candidates.claims or (self._scheduler_names and candidates.scheduler_name not in self._scheduler_names):
@@ -128,7 +128,7 @@ class Extender:
         keys = (f"{candidates.namespace}/{name}" for name in candidates.claims)
         return pod_claims(self._store.snapshot(), keys, now, self._annotations)
 
-    def _refusals(self, candidates: Candidates, pod: KnownClaims, now: datetime) -> dict[str, str]:
+    def _rejections(self, candidates: Candidates, pod: KnownClaims, now: datetime) -> dict[str, str]:
         storage = self._cache.storage()
         if not storage.snapshot.csi_nodes_by_unhealthy_driver:
             pod = undecided(storage, pod, now)
@@ -138,48 +138,50 @@ class Extender:
         if not suspect and not apart:
             return {}
         grouping = self._cache.groups.by(self._affinity_keys(pod))
-        refused = _refusals_of_reporting(apart, storage, pod, grouping, now)
+        rejected = _rejections_of_reporting(apart, storage, pod, grouping, now)
         if not suspect:
-            return refused
+            return rejected
         reasons = self._reasons(storage, pod, grouping, _kinds(grouping, candidates.names), now)
         if not reasons:
-            return refused
+            return rejected
         numbers = map(grouping.numbers.get, candidates.names)
         by_kind = {name: reasons[at] for name, at in zip(candidates.names, numbers, strict=True) if at in reasons}
-        return refused | {name: reason for name, reason in by_kind.items() if name not in apart}
+        return rejected | {name: reason for name, reason in by_kind.items() if name not in apart}
 
     def _reasons(
         self, storage: Storage, pod: KnownClaims, grouping: Grouping, kinds: Collection[int], now: datetime
     ) -> dict[int, str]:
-        """Return why nodes of these kinds are refused, by kind; those that are allowed are not in it."""
+        """Return why nodes of these kinds are rejected, by kind; those that are allowed are not in it."""
         by_name = any(open_claim.prebound is not None for open_claim in pod.open)
         if by_name or storage.snapshot.csi_nodes_by_unhealthy_driver:
             near = _near(suspect_places(storage, pod), grouping, kinds)
-            refusals = {number: refusal(storage, pod, grouping.labels(number), now) for number in near}
+            rejections = {number: rejection(storage, pod, grouping.labels(number), now) for number in near}
         else:
             own = _near(own_places(storage, pod), grouping, kinds)
-            refusals = self._known_refusals(storage, pod, grouping, [each for each in kinds if each not in own], now)
-            refusals |= {number: refusal(storage, pod, grouping.labels(number), now) for number in own}
+            rejections = self._known_rejections(
+                storage, pod, grouping, [each for each in kinds if each not in own], now
+            )
+            rejections |= {number: rejection(storage, pod, grouping.labels(number), now) for number in own}
         claims = pod.claims
-        return {number: refused.text(claims) for number, refused in refusals.items() if refused.why}
+        return {number: rejected.text(claims) for number, rejected in rejections.items() if rejected.why}
 
-    def _known_refusals(
+    def _known_rejections(
         self, storage: Storage, pod: KnownClaims, grouping: Grouping, kinds: Iterable[int], now: datetime
-    ) -> dict[int, NodeRefusal]:
-        """Return what is refused on kinds of nodes where nothing is reserved for the pod: the same as for others with
+    ) -> dict[int, NodeRejection]:
+        """Return what is rejected on kinds of nodes where nothing is reserved for the pod: the same as for others with
         such claims, so only kinds whose volumes have changed, or whose reservations have ended, are evaluated.
         """
-        known = self._cache.refusals.known((open_claim.claim for open_claim in pod.open), grouping.keys)
-        refusals = {number: known.get(grouping.kinds[number], _UNKNOWN) for number in kinds}
-        missing = [number for number, each in refusals.items() if not each.since <= now < each.until]
+        known = self._cache.rejections.known((open_claim.claim for open_claim in pod.open), grouping.keys)
+        rejections = {number: known.get(grouping.kinds[number], _UNKNOWN) for number in kinds}
+        missing = [number for number, each in rejections.items() if not each.since <= now < each.until]
         near = set(missing)
         if len(missing) > FEW_KINDS:
             near = _near(suspect_places(storage, pod), grouping, missing)
         for number in missing:
-            refusals[number] = known[grouping.kinds[number]] = (
-                refusal(storage, pod, grouping.labels(number), now) if number in near else _ALLOWED
+            rejections[number] = known[grouping.kinds[number]] = (
+                rejection(storage, pod, grouping.labels(number), now) if number in near else _ALLOWED
             )
-        return refusals
+        return rejections
 
     def _scores(self, candidates: Candidates, pod: KnownClaims) -> list[HostPriority]:
         count = len(pod.open) + len(pod.bound)
@@ -298,14 +300,14 @@ def _near(places: Iterable[NodeSelector | None], grouping: Grouping, kinds: Coll
     return {number for at, wanted in values.items() for number in kinds if grouping.kinds[number][at] in wanted}
 
 
-def _refusals_of_reporting(
+def _rejections_of_reporting(
     names: Iterable[str], storage: Storage, pod: KnownClaims, grouping: Grouping, now: datetime
 ) -> dict[str, str]:
     """Check the nodes that report on storage individually: of one kind they may still be cut off from different
     drivers.
     """
     known: dict[tuple[int, frozenset[str]], str] = {}
-    refused: dict[str, str] = {}
+    rejected: dict[str, str] = {}
     claims = pod.claims
     for name in names:
         number = grouping.numbers.get(name)
@@ -313,23 +315,23 @@ def _refusals_of_reporting(
             continue
         alike = number, cut_off(storage.snapshot, name)
         if alike not in known:
-            known[alike] = refusal(storage, pod, grouping.labels(number), now, alike[1]).text(claims)
+            known[alike] = rejection(storage, pod, grouping.labels(number), now, alike[1]).text(claims)
         if known[alike]:
-            refused[name] = known[alike]
-    return refused
+            rejected[name] = known[alike]
+    return rejected
 
 
-def _local_refusals(candidates: Candidates, pod: KnownClaims) -> dict[str, str]:
+def _local_rejections(candidates: Candidates, pod: KnownClaims) -> dict[str, str]:
     """If a local volume is reserved and its node is among the candidates, no other node is allowed.
 
     If its node is not a candidate, it is full or gone, and the reservation must not keep the pod off all others.
     """
-    refused: dict[str, str] = {}
+    rejected: dict[str, str] = {}
     for nodes in local_nodes(pod):
         if not nodes.isdisjoint(candidates.names):
             reason = f"a local volume is reserved for the pod on {', '.join(sorted(nodes))}"
-            refused |= {name: reason for name in candidates.names if name not in nodes}
-    return refused
+            rejected |= {name: reason for name in candidates.names if name not in nodes}
+    return rejected
 
 
 def _score(points: float, count: int) -> int:

@@ -108,7 +108,7 @@ class KnownClaims:
         return (*(open_claim.claim for open_claim in self.open), *self.bound)
 
 
-class NodeRefusal(Struct, frozen=True, gc=False):
+class NodeRejection(Struct, frozen=True, gc=False):
     """Why a node must be rejected for a pod: `why` follows the name of the open claim of this number, of the bound
     claims after those. It is empty if the node is allowed.
 
@@ -166,7 +166,7 @@ def suspect_places(storage: Storage, pod: KnownClaims) -> set[NodeSelector | Non
 def undecided(storage: Storage, pod: KnownClaims, now: datetime) -> KnownClaims:
     """Return the pod as if claims whose own volume is known, and may be bound to them, were bound to it.
 
-    They take that volume or none and leave others alone; so no node is refused because of them while none reports on
+    They take that volume or none and leave others alone; so no node is rejected because of them while none reports on
     storage.
     """
     claims = pod.claims
@@ -192,9 +192,9 @@ def reporting(snapshot: Snapshot) -> set[str]:
     return {name for names in snapshot.csi_nodes_by_unhealthy_driver.values() for name in names}
 
 
-def refusal(
+def rejection(
     storage: Storage, pod: KnownClaims, labels: Labels, now: datetime, cut: frozenset[str] = frozenset()
-) -> NodeRefusal:
+) -> NodeRejection:
     """Return whether and why a node with these labels, cut off from these drivers, must be rejected.
 
     Follows what kube-scheduler takes there, one claim after another.
@@ -209,10 +209,10 @@ def refusal(
             and _may_take_another(storage, open_claim.claim, labels, objections.against)
         ):
             why = f"has a selector of {unread.offered}, and may get a volume that is unhealthy or reserved"
-            return NodeRefusal(why, number, now, objections.until)
+            return NodeRejection(why, number, now, objections.until)
         volume, against = _taken(storage, open_claim, labels, taken, objections.against)
         if against and volume is not None:
-            return NodeRefusal(f"would get volume {volume.name}: {against}", number, now, objections.until)
+            return NodeRejection(f"would get volume {volume.name}: {against}", number, now, objections.until)
         if volume is not None:
             taken.add(volume.name)
         elif (
@@ -220,9 +220,9 @@ def refusal(
             and open_claim.prebound is None
             and (driver := provisioner_of(open_claim.claim, storage.snapshot.classes)) in cut
         ):
-            return NodeRefusal(f"would get a new volume: {_unreached(driver)}", number, now, objections.until)
-    number, why = _bound_refusal(storage.snapshot, pod, cut)
-    return NodeRefusal(why, number, now, objections.until)
+            return NodeRejection(f"would get a new volume: {_unreached(driver)}", number, now, objections.until)
+    number, why = _bound_rejection(storage.snapshot, pod, cut)
+    return NodeRejection(why, number, now, objections.until)
 
 
 @dataclass(slots=True)
@@ -347,7 +347,7 @@ def _smallest(volumes: Iterable[Volume], taken: Set[str], objection: Objecting) 
     return first, True
 
 
-def _bound_refusal(snapshot: Snapshot, pod: KnownClaims, cut: Set[str]) -> tuple[int, str]:
+def _bound_rejection(snapshot: Snapshot, pod: KnownClaims, cut: Set[str]) -> tuple[int, str]:
     """Return the number of the claim and the reason, empty if there is none."""
     for number, claim in enumerate(pod.bound if cut else (), len(pod.open)):
         volume = snapshot.volumes.get(claim.volume_name)

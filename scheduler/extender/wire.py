@@ -126,16 +126,16 @@ def read(body: bytes, lists: NameLists | None = None) -> Candidates:
         raise MalformedRequest(f"expected ExtenderArgs as JSON: {error}") from error
 
 
-def filter_result(candidates: Candidates, refused: Mapping[str, str]) -> bytes:
+def filter_result(candidates: Candidates, rejected: Mapping[str, str]) -> bytes:
     """Write ExtenderFilterResult: every candidate is either kept or rejected with a reason.
 
     All reasons are in the field that preemption ignores: evicting a pod makes no volume healthy or Available.
     """
     if candidates.items is None:
-        kept = [name for name in candidates.names if name not in refused] if refused else candidates.names
-        return _JSON.encode(_FilterResult(names=kept, unresolvable=refused))
-    items = [item for name, item in zip(candidates.names, candidates.items, strict=True) if name not in refused]
-    return _JSON.encode(_FilterResult(nodes={"metadata": {}, "items": items}, unresolvable=refused))
+        kept = [name for name in candidates.names if name not in rejected] if rejected else candidates.names
+        return _JSON.encode(_FilterResult(names=kept, unresolvable=rejected))
+    items = [item for name, item in zip(candidates.names, candidates.items, strict=True) if name not in rejected]
+    return _JSON.encode(_FilterResult(nodes={"metadata": {}, "items": items}, unresolvable=rejected))
 
 
 def priorities(scores: Sequence[HostPriority]) -> bytes:
@@ -253,9 +253,9 @@ def read_preemption(body: bytes) -> ProposedPreemption:
         raise MalformedRequest(f"expected ExtenderPreemptionArgs as JSON: {error}") from error
 
 
-def preemption_result(preemption: ProposedPreemption, refused: Mapping[str, str]) -> bytes:
+def preemption_result(preemption: ProposedPreemption, rejected: Mapping[str, str]) -> bytes:
     """Write ExtenderPreemptionResult: the candidates that are left, with the victims that were proposed there."""
-    left = {name: victims for name, victims in preemption.victims.items() if name not in refused}
+    left = {name: victims for name, victims in preemption.victims.items() if name not in rejected}
     return _JSON.encode(_Result(left))
 
 

@@ -78,8 +78,8 @@ def rule_of_verdicts(
 ) -> NodeRule | None:
     """Return the rule that a node has to be allowed by every verdict; None without verdicts.
 
-    The first verdict that does not allow a node is why it is refused: `reject` puts that into words, by the node's name
-    and labels, and `reasons_of` says for which reason the verdict refuses which of these nodes. `everything` has the
+    The first verdict that does not allow a node is why it is rejected: `reject` words that, by the node's name and
+    labels, and `reasons_of` says for which reason the verdict rejects which of these nodes. `everything` has the
     bits of all nodes.
     """
     if not verdicts:
@@ -89,8 +89,8 @@ def rule_of_verdicts(
         allowed_nodes &= verdict.allowed
 
     def why(state: NodeInfo) -> Rejection | None:
-        refusing = next((verdict for verdict in verdicts if not verdict.allowed >> state.number & 1), None)
-        return None if refusing is None else reject(refusing, state.name, state.labels)
+        rejecting = next((verdict for verdict in verdicts if not verdict.allowed >> state.number & 1), None)
+        return None if rejecting is None else reject(rejecting, state.name, state.labels)
 
     def reasons(nodes: int) -> Iterator[tuple[Reason, int]]:
         for verdict in verdicts:

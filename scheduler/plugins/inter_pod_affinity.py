@@ -79,13 +79,13 @@ class NeighbourTally:
         self._namespaces: Mapping[str, Pairs] = cluster.namespaces
         self._near, self._apart = constraints.affinity, constraints.anti_affinity
         self._is_first = bool(self._near) and self._all_mean(self._itself)
-        self._refusing: dict[str, Counter[str]] = {}
+        self._rejecting: dict[str, Counter[str]] = {}
         for term in self._apart:
             for _, places in groups_meant(term, self._namespace, cluster):
-                _count(self._refusing.setdefault(term.topology_key, Counter()), term, places, cluster)
+                _count(self._rejecting.setdefault(term.topology_key, Counter()), term, places, cluster)
         for group, places in cluster.pod_groups.outspoken_about(self._itself):
             for term in self._unwelcoming(group):
-                _count(self._refusing.setdefault(term.topology_key, Counter()), term, places, cluster)
+                _count(self._rejecting.setdefault(term.topology_key, Counter()), term, places, cluster)
         self._needed: list[Counter[str]] = [Counter() for _ in self._near]
         for group, places in groups_meant(self._near[0], self._namespace, cluster) if self._near else ():
             if self._all_mean(group):
@@ -95,21 +95,21 @@ class NeighbourTally:
 
     def counts(self, state: NodeInfo) -> Counts:
         labels = state.labels
-        refusing = sum(counts[labels[key]] for key, counts in self._refusing.items() if key in labels)
+        rejecting = sum(counts[labels[key]] for key, counts in self._rejecting.items() if key in labels)
         near = (
             counts[labels[term.topology_key]] if term.topology_key in labels else 0
             for term, counts in zip(self._near, self._needed, strict=True)
         )
-        return (refusing, *near, *self._everywhere)
+        return (rejecting, *near, *self._everywhere)
 
     def adds(self, pod: Pod, state: NodeInfo) -> Counts:
         group, labels = group_of(pod), state.labels
         effect = self._known.get(group)
         if effect is None:
-            effect = self._known[group] = self._refusing_keys(group), bool(self._near) and self._all_mean(group)
-        refusing, needed = effect
+            effect = self._known[group] = self._rejecting_keys(group), bool(self._near) and self._all_mean(group)
+        rejecting, needed = effect
         near = tuple([int(needed and term.topology_key in labels) for term in self._near])
-        return (sum([key in labels for key in refusing]), *near, *near)
+        return (sum([key in labels for key in rejecting]), *near, *near)
 
     def allows(self, state: NodeInfo, counts: Counts) -> bool:
         terms = len(self._near)
@@ -120,7 +120,7 @@ class NeighbourTally:
             return True
         return self._is_first and not any(everywhere) and all(term.topology_key in state.labels for term in self._near)
 
-    def _refusing_keys(self, group: PodGroup) -> tuple[str, ...]:
+    def _rejecting_keys(self, group: PodGroup) -> tuple[str, ...]:
         """Return the topology keys of the terms, on either side, that keep such a pod and this one apart."""
         apart = [term for term in self._apart if means(term, self._namespace, group, self._namespaces)]
         return tuple(term.topology_key for term in (*apart, *self._unwelcoming(group)))
@@ -167,8 +167,8 @@ class InterPodAffinity(Filter):
         return NeighbourTally(info, cluster)
 
 
-def _reasons(verdict: TermVerdict, refused: int) -> Iterable[tuple[Reason, int]]:
-    return ((AFFINITY_REASONS[verdict.side], refused),)
+def _reasons(verdict: TermVerdict, rejected: int) -> Iterable[tuple[Reason, int]]:
+    return ((AFFINITY_REASONS[verdict.side], rejected),)
 
 
 def _labels_of(node: object) -> object:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import ClassVar, Final
 
 from binder.matching.evidence import affinity_text
-from binder.matching.node_fit import refuse_labels, refuse_taints
+from binder.matching.node_fit import reject_labels, reject_taints
 from binder.matching.rejection import Reason, Rejection
 from kube.objects.model import Node, Pod
 from kube.rules.selectors import named_nodes, pod_node_affinity_matches
@@ -64,11 +64,11 @@ class TaintToleration(Filter):
         allowed_nodes = cluster.index.tolerated(tolerations)
 
         def reasons(nodes: int) -> Iterable[tuple[Reason, int]]:
-            refused = nodes & ~allowed_nodes
+            rejected = nodes & ~allowed_nodes
             cordoned = 0 if tolerates_unschedulable(tolerations) else cluster.index.taints.get(UNSCHEDULABLE, 0)
-            return (Reason.NODE_UNSCHEDULABLE, refused & cordoned), (Reason.TAINT_NOT_TOLERATED, refused & ~cordoned)
+            return (Reason.NODE_UNSCHEDULABLE, rejected & cordoned), (Reason.TAINT_NOT_TOLERATED, rejected & ~cordoned)
 
-        return NodeRule(lambda state: refuse_taints(info.pod, state.node), allowed_nodes=allowed_nodes, reasons=reasons)
+        return NodeRule(lambda state: reject_taints(info.pod, state.node), allowed_nodes=allowed_nodes, reasons=reasons)
 
 
 class EnforcedNodeAffinity(Filter):
@@ -133,7 +133,7 @@ class NodeAffinity(PreFilter, Filter):
         if not pod.node_selector and pod.node_affinity is None:
             return None
         allowed_nodes = cluster.index.selected(pod.node_selector, pod.node_affinity)
-        return NodeRule(lambda state: refuse_labels(pod, state.node), allowed_nodes=allowed_nodes)
+        return NodeRule(lambda state: reject_labels(pod, state.node), allowed_nodes=allowed_nodes)
 
 
 def _turned(change: ClusterEvent, allows: Callable[[Node], bool]) -> bool:

@@ -7,8 +7,8 @@ kube-scheduler takes the smallest volume that fits on the node it chose, regardl
 from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar, Final
 
-from binder.assignment.volume_policy import refuse_health, refuse_use
-from binder.health.node_storage import refuse_storage
+from binder.assignment.volume_policy import reject_health, reject_use
+from binder.health.node_storage import reject_storage
 from binder.matching.evidence import affinity_text
 from binder.matching.matching import class_of
 from binder.matching.rejection import Reason, Rejection
@@ -65,8 +65,8 @@ class ReservedVolume(PreFilter, Filter):
                     wanted = f"a node from which the reserved volume {volume.name} is accessible"
                     where = affinity_text(volume.node_affinity) if volume.node_affinity else "anywhere"
                     return Rejection(Reason.VOLUME_UNREACHABLE, state.name, wanted, f"it is accessible where {where}")
-            refusal = _only_choice(info, cluster, state)
-            return refusal if refusal is not None and refusal.reason in _RESERVATION_REASONS else None
+            rejection = _only_choice(info, cluster, state)
+            return rejection if rejection is not None and rejection.reason in _RESERVATION_REASONS else None
 
         def fitting(nodes: Sequence[NodeInfo]) -> Sequence[NodeInfo]:
             near = [state for state in nodes if reached >> state.number & 1]
@@ -94,9 +94,9 @@ class VolumeHealth(Filter):
             return _reaching_storage(drivers, cluster) if drivers else None
 
         def why(state: NodeInfo) -> Rejection | None:
-            cut = refuse_storage(drivers, cluster.storage.snapshot, state.name)
-            refusal = cut or _only_choice(info, cluster, state)
-            return refusal if refusal is not None and refusal.reason not in _RESERVATION_REASONS else None
+            cut = reject_storage(drivers, cluster.storage.snapshot, state.name)
+            rejection = cut or _only_choice(info, cluster, state)
+            return rejection if rejection is not None and rejection.reason not in _RESERVATION_REASONS else None
 
         def fitting(nodes: Sequence[NodeInfo]) -> Sequence[NodeInfo]:
             near = [state for state in nodes if state.cut_off.isdisjoint(drivers)] if drivers else nodes
@@ -157,7 +157,7 @@ def _reaching_storage(drivers: frozenset[str], cluster: ClusterView) -> NodeRule
         state = cluster.node(name)
         if state is not None and not state.cut_off.isdisjoint(drivers):
             allowed_nodes &= ~(1 << state.number)
-    return NodeRule(lambda state: refuse_storage(drivers, snapshot, state.name), allowed_nodes=allowed_nodes)
+    return NodeRule(lambda state: reject_storage(drivers, snapshot, state.name), allowed_nodes=allowed_nodes)
 
 
 def _reserved_volumes(info: PodInfo, cluster: ClusterView) -> list[Volume]:
@@ -177,7 +177,7 @@ def _reaching_all(volumes: Iterable[Volume], cluster: ClusterView) -> int:
 def _held(claim: Claim, reservation: ClaimReservation, cluster: ClusterView) -> Volume | None:
     storage = cluster.storage
     volume = storage.snapshot.volumes.get(reservation.volume)
-    if volume is None or refuse_health(storage, volume, cluster.now) is not None:
+    if volume is None or reject_health(storage, volume, cluster.now) is not None:
         return None
     kept = storage.settings.annotations.reservation_of(volume)
     return volume if kept is not None and kept.holds(cluster.now, claim) else None
@@ -188,17 +188,17 @@ def _only_choice(info: PodInfo, cluster: ClusterView, state: NodeInfo) -> Reject
     choice = info.choice(state)
     if not choice.own.rejections or choice.upstream.rejections:
         return None
-    refusals = (refuse_use(cluster.storage, volume, cluster.now, claim) for claim, volume in choice.upstream.volumes)
-    first_refusal = next((refusal for refusal in refusals if refusal is not None), None)
-    if first_refusal is None:
+    rejections = (reject_use(cluster.storage, volume, cluster.now, claim) for claim, volume in choice.upstream.volumes)
+    first_rejection = next((rejection for rejection in rejections if rejection is not None), None)
+    if first_rejection is None:
         snapshot = cluster.storage.snapshot
-        return refuse_storage(drivers_of(choice.upstream, snapshot), snapshot, state.name)
+        return reject_storage(drivers_of(choice.upstream, snapshot), snapshot, state.name)
     return about(
         state,
         Rejection(
-            first_refusal.reason,
+            first_rejection.reason,
             state.name,
-            f"{first_refusal.wanted} beside {first_refusal.subject}",
-            first_refusal.offered,
+            f"{first_rejection.wanted} beside {first_rejection.subject}",
+            first_rejection.offered,
         ),
     )

@@ -10,7 +10,7 @@ from itertools import compress
 from typing import ClassVar, Final, TypeVar
 
 from binder.assignment.pod_rejection import disk_rejection, port_rejection
-from binder.matching.node_fit import refuse_resources
+from binder.matching.node_fit import reject_resources
 from binder.matching.rejection import Reason, Rejection
 from kube.objects.model import Node, Pod
 from kube.pod_topology.disk_conflicts import disks_of
@@ -79,7 +79,7 @@ class NodeResourcesFit(Filter):
             return self._lacking.answers(pod.requests, nodes, lacking(pod))
 
         def why(state: NodeInfo) -> Rejection | None:
-            return refuse_resources(pod, state.name, state.free)
+            return reject_resources(pod, state.name, state.free)
 
         def unresolvable(state: NodeInfo) -> bool:
             return not has_room(state.allocatable, pod.requests)
@@ -101,7 +101,7 @@ class NodePorts(Filter):
         wanted = host_ports(info.pod)
         if not wanted:
             return None
-        return NodeRule(lambda state: refuse_ports(info.pod, state), cache_key=wanted)
+        return NodeRule(lambda state: reject_ports(info.pod, state), cache_key=wanted)
 
 
 class DiskConflict(Filter):
@@ -114,15 +114,15 @@ class DiskConflict(Filter):
 
     def rule(self, info: PodInfo, _: ClusterView) -> NodeRule | None:
         wanted = disks_of(info.pod)
-        return NodeRule(lambda state: refuse_disks(info.pod, state), cache_key=wanted) if wanted else None
+        return NodeRule(lambda state: reject_disks(info.pod, state), cache_key=wanted) if wanted else None
 
 
-def refuse_disks(pod: Pod, state: NodeInfo) -> Rejection | None:
+def reject_disks(pod: Pod, state: NodeInfo) -> Rejection | None:
     """Return which disk of the pod is in use by another pod on the node, or None."""
     return disk_rejection(disks_of(pod), state.pods, state.name)
 
 
-def refuse_ports(pod: Pod, state: NodeInfo) -> Rejection | None:
+def reject_ports(pod: Pod, state: NodeInfo) -> Rejection | None:
     """Return which host port is in use, or None."""
     return port_rejection(host_ports(pod), state.ports, state.name)
 

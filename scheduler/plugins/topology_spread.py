@@ -140,8 +140,11 @@ class PodTopologySpread(Filter):
         return SpreadTally(info, cluster)
 
 
-def _reasons(verdict: SpreadVerdict, refused: int) -> Iterable[tuple[Reason, int]]:
-    return (Reason.TOPOLOGY_LABEL_MISSING, refused & ~verdict.keyed), (Reason.TOPOLOGY_SPREAD, refused & verdict.keyed)
+def _reasons(verdict: SpreadVerdict, rejected: int) -> Iterable[tuple[Reason, int]]:
+    return (Reason.TOPOLOGY_LABEL_MISSING, rejected & ~verdict.keyed), (
+        Reason.TOPOLOGY_SPREAD,
+        rejected & verdict.keyed,
+    )
 
 
 def _is_counted(pod: Pod, other: Pod) -> bool:

@@ -33,11 +33,11 @@ from kube.rules.topology import ZONE_LABELS
 from scheduler.framework.cluster_event import ClusterEvent, Kind, Wanted
 from scheduler.framework.plugin import Counts, Eviction, Filter, NodeRule, PreFilter
 from scheduler.framework.queueing_hint import QueueingHint
-from scheduler.state.attach_limits import attach_refusal, attachments_of, has_plenty
+from scheduler.state.attach_limits import attach_rejection, attachments_of, has_plenty
 from scheduler.state.cluster import ClusterView
 from scheduler.state.node_info import NodeInfo
 from scheduler.volumes.claim_texts import claim_text
-from scheduler.volumes.volume_zone import zone_refusal, zoned_volumes
+from scheduler.volumes.volume_zone import zone_rejection, zoned_volumes
 from scheduler.volumes.volumes import PodInfo
 
 
@@ -167,7 +167,7 @@ class VolumeZone(Filter):
 
     def rule(self, info: PodInfo, cluster: ClusterView) -> NodeRule | None:
         volumes = tuple(zoned_volumes(info.pod, cluster.storage.snapshot)) if info.pod.claims else ()
-        return NodeRule(lambda state: zone_refusal(volumes, state.node)) if volumes else None
+        return NodeRule(lambda state: zone_rejection(volumes, state.node)) if volumes else None
 
 
 class NodeVolumeLimits(Filter):
@@ -196,13 +196,13 @@ class NodeVolumeLimits(Filter):
             return [
                 state
                 for state in nodes
-                if has_plenty(wanted, state.attach) or attach_refusal(state.name, wanted, state.attach) is None
+                if has_plenty(wanted, state.attach) or attach_rejection(state.name, wanted, state.attach) is None
             ]
 
         # Claims that are not bound and not used by other pods are attached nowhere: the number per driver is enough.
         is_new = not info.claims.bound and not any(key in cluster.claim_users for key in info.pod.claim_keys)
         cache_key = tuple(sorted(driver for driver, _ in wanted)) if is_new else None
-        return NodeRule(lambda state: attach_refusal(state.name, wanted, state.attach), fitting, cache_key=cache_key)
+        return NodeRule(lambda state: attach_rejection(state.name, wanted, state.attach), fitting, cache_key=cache_key)
 
 
 class ClaimTally:

@@ -14,7 +14,7 @@ from zlib import crc32
 
 from kube.objects.model import Pod
 from scheduler.cycle.cycle import Unschedulable, passing
-from scheduler.cycle.refusals import Alike, numbers_of, refusals, refused_by, states_of
+from scheduler.cycle.rejections import Alike, numbers_of, rejected_by, rejections, states_of
 from scheduler.framework.plugin import Filter, NodeRule
 from scheduler.framework.profile import Profile
 from scheduler.preemption.budgets import Budgets
@@ -150,7 +150,7 @@ def _curable(unschedulable: Unschedulable, question: Question, profile: Profile)
         confined = pre_filter.confine(question.info, cluster)
         curable &= confined if isinstance(confined, int) else curable
     for rule in question.unmoved:
-        curable &= ~refused_by(rule, curable, alike)
+        curable &= ~rejected_by(rule, curable, alike)
     for unresolvable in (rule.unresolvable for rule in question.local if rule.unresolvable is not None):
         curable &= ~numbers_of(filter(unresolvable, states_of(curable, cluster)))
     # Where there is no room either, that is what is reported, and room can be made.
@@ -162,9 +162,9 @@ def _incurable(rules: Iterable[tuple[Filter, NodeRule]], nodes: int, alike: Alik
     """Return those of the nodes whose first rejection evictions cannot resolve."""
     incurable = 0
     for plugin, rule in rules:
-        for reason, refused in refusals(plugin, rule, nodes, alike) if plugin.unresolvable else ():
-            incurable |= refused if reason in plugin.unresolvable else 0
-        nodes &= ~refused_by(rule, nodes, alike)
+        for reason, rejected in rejections(plugin, rule, nodes, alike) if plugin.unresolvable else ():
+            incurable |= rejected if reason in plugin.unresolvable else 0
+        nodes &= ~rejected_by(rule, nodes, alike)
     return incurable
 
 

@@ -21,7 +21,7 @@ from scheduler.queue.heap import Heap
 from scheduler.queue.hints import Hints, may_help
 from scheduler.queue.in_flight_events import InFlightEvents
 from scheduler.queue.unschedulable_pods import UnschedulablePods
-from scheduler.queue.validation import refuse_pod
+from scheduler.queue.validation import reject_pod
 
 FIRST_BACKOFF: Final = 1.0
 MAX_BACKOFF_SECONDS: Final = 10.0
@@ -50,14 +50,14 @@ class QueueState(StrEnum):
 
     ACTIVE = "active"
     BACKOFF = "backoff"
-    REFUSED = "unschedulable"
+    UNSCHEDULABLE = "unschedulable"
     GATED = "gated"
     INVALID = "invalid"
     IN_WORK = "in_work"
     DONE = "done"
 
 
-_TAKEABLE: Final = frozenset({QueueState.ACTIVE, QueueState.BACKOFF, QueueState.REFUSED})
+_TAKEABLE: Final = frozenset({QueueState.ACTIVE, QueueState.BACKOFF, QueueState.UNSCHEDULABLE})
 
 
 @dataclass(slots=True, eq=False)
@@ -73,7 +73,7 @@ class _Waiting:
     rejection: Rejection | None
     state: QueueState | None = None
     attempts: int = 0
-    refusals: int = 0
+    rejections: int = 0
     errors: int = 0
     rested_at: float = 0.0
     changed: bool = False
@@ -93,7 +93,7 @@ class SchedulingQueue:
         self._active: Heap[SortKey, str] = Heap()
         self._backoff: Heap[float, str] = Heap()
         self._timed: Heap[float, str] = Heap()
-        self._refused = UnschedulablePods()
+        self._rejected = UnschedulablePods()
         self._in_flight = InFlightEvents()
 
     def upsert(self, pod: Pod, now: float) -> Rejection | None:
@@ -107,7 +107,7 @@ class SchedulingQueue:
         held = self._pods.get(pod.key)
         if held is not None and held.pod.uid == pod.uid:
             return self._update(held, pod, now)
-        fresh = _Waiting(pod, now, refuse_pod(pod))
+        fresh = _Waiting(pod, now, reject_pod(pod))
         if held is not None and held.state is QueueState.IN_WORK:
             held.gone, held.successor = True, fresh
         else:
@@ -167,13 +167,13 @@ class SchedulingQueue:
         held = self._ended(attempt, now)
         if held is None:
             return
-        held.refusals, held.errors = held.refusals + 1, 0
-        held.rested_at = now + backoff(held.refusals)
+        held.rejections, held.errors = held.rejections + 1, 0
+        held.rested_at = now + backoff(held.rejections)
         if missed is None or held.changed or any(may_help(held.pod, hints, event, wanted) for event in missed):
             self._settle(held, now)
             return
-        self._move(held, QueueState.REFUSED)
-        self._refused.add(held.pod, hints, wanted)
+        self._move(held, QueueState.UNSCHEDULABLE)
+        self._rejected.add(held.pod, hints, wanted)
         again_in = None if wanted is None else wanted.again_in
         wait = MAX_UNSCHEDULABLE_SECONDS if again_in is None else min(again_in, MAX_UNSCHEDULABLE_SECONDS)
         self._timed.put(held.pod.key, max(held.rested_at, now + wait))
@@ -191,19 +191,19 @@ class SchedulingQueue:
         rejected.
         """
         self._in_flight.add(change)
-        for pod_key in self._refused.helped_by(change):
+        for pod_key in self._rejected.helped_by(change):
             self._settle(self._pods[pod_key], now)
 
     def wake(self, pod_key: str, now: float) -> None:
         """Retry a pod, if it is unschedulable, although no change could have helped it."""
         held = self._pods.get(pod_key)
-        if held is not None and held.state is QueueState.REFUSED:
+        if held is not None and held.state is QueueState.UNSCHEDULABLE:
             self._settle(held, now)
 
     def wake_all(self, now: float) -> None:
         """The rules changed: retry every pod."""
         self._in_flight.forget()
-        for pod_key in list(self._refused):
+        for pod_key in list(self._rejected):
             self._settle(self._pods[pod_key], now)
 
     def due_in(self, now: float) -> float | None:
@@ -229,7 +229,7 @@ class SchedulingQueue:
         held.pod, held.gone = pod, held.successor is not None
         if not news:
             return None
-        held.rejection = refuse_pod(pod)
+        held.rejection = reject_pod(pod)
         if held.state is QueueState.IN_WORK:
             held.changed = True
         elif held.state is not QueueState.DONE:
@@ -266,7 +266,7 @@ class SchedulingQueue:
         held.state = state
         for heap in (self._active, self._backoff, self._timed):
             heap.discard(held.pod.key)
-        self._refused.discard(held.pod.key)
+        self._rejected.discard(held.pod.key)
 
     def _first_of(self, heap: Heap[Any, str], most: int) -> list[Attempt]:
         attempts: list[Attempt] = []

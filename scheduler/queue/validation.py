@@ -6,7 +6,7 @@ from kube.rules.pod_validation import problems
 from kube.rules.unsupported import unsupported
 
 
-def refuse_pod(pod: Pod) -> Rejection | None:
+def reject_pod(pod: Pod) -> Rejection | None:
     """Return the first reason not to queue the pod, or None."""
     problem = next(iter(problems(pod)), None)
     if problem is not None:

@@ -62,14 +62,14 @@ class _Adding:
 
     def best(self, kinds: Iterable[NodeInfo]) -> tuple[NodeInfo | None, SimulationOutcome]:
         """Add a node of the kind that takes the most pods; None, and why not, if none takes any."""
-        before, best, most, refused = self.cluster.state, None, 0, SimulationOutcome()
+        before, best, most, rejected = self.cluster.state, None, 0, SimulationOutcome()
         for kind in kinds:
             outcome = self.tried(kind)
             self.cluster.rollback(before)
             if len(outcome.latencies) > most:
                 best, most = kind, len(outcome.latencies)
-            refused = outcome
-        return best, refused if best is None else self.tried(best)
+            rejected = outcome
+        return best, rejected if best is None else self.tried(best)
 
     def tried(self, kind: NodeInfo) -> SimulationOutcome:
         """Add a node and schedule the pods; if it takes none of them, restore the state before."""

@@ -19,7 +19,7 @@ from scheduler.cycle.cycle import Judgement, Unschedulable, decide, judge, nodes
 from scheduler.framework.containment import PluginFailed
 from scheduler.framework.plugin import ScheduleResult
 from scheduler.framework.profile import Profile
-from scheduler.queue.validation import refuse_pod
+from scheduler.queue.validation import reject_pod
 from scheduler.simulator.simulated_cluster import SimulatedCluster, SimulatedState
 from scheduler.state.cluster import ClusterView
 from scheduler.state.node_info import NodeInfo
@@ -171,9 +171,9 @@ class Simulation:
 
 
 def _kept_aside(pod: Pod) -> Reason | None:
-    refused = refuse_pod(pod)
-    if refused is not None:
-        return refused.reason
+    rejected = reject_pod(pod)
+    if rejected is not None:
+        return rejected.reason
     return Reason.POD_GATED if pod.scheduling_gates else None
 
 

@@ -63,7 +63,7 @@ class AttemptMetrics(Protocol):
 class Ending:
     """The result of an attempt: a placement, or a reason and a sentence.
 
-    `refused`: no node fits; otherwise something went wrong.
+    `rejected`: no node fits; otherwise something went wrong.
     """
 
     pod: Pod
@@ -71,7 +71,7 @@ class Ending:
     zone: str = ""
     reason: Reason | None = None
     text: str = ""
-    refused: bool = False
+    rejected: bool = False
 
 
 class AttemptReport:
@@ -92,11 +92,11 @@ class AttemptReport:
         self._publish(pod, "Normal", "Scheduled", "Binding", note)
         self._end(Ending(pod, placement, zone))
 
-    def refused(self, pod: Pod, diagnosis: Diagnosis, text: str, nominated: str | None) -> None:
+    def rejected(self, pod: Pod, diagnosis: Diagnosis, text: str, nominated: str | None) -> None:
         """No node fits the pod. `nominated` is the node nominated for it, see `SchedulingStatus`."""
         self._metrics.failed(pod.scheduler_name, diagnosis.reason, error=False)
         self._complain(pod, SchedulingStatus(UNSCHEDULABLE, text, nominated))
-        self._end(Ending(pod, reason=diagnosis.reason, text=text, refused=True))
+        self._end(Ending(pod, reason=diagnosis.reason, text=text, rejected=True))
 
     def invalid(self, pod: Pod, reason: Reason, text: str) -> None:
         self._metrics.failed(pod.scheduler_name, reason, error=False)

@@ -28,7 +28,7 @@ class ReloadOutcome(StrEnum):
     """The result of a configuration change."""
 
     APPLIED = "applied"
-    REFUSED = "refused"
+    REJECTED = "rejected"
 
 
 class ReloadObserver(Protocol):
@@ -81,7 +81,7 @@ class WatchedConfiguration(ConfigurationInForce):
             content = await asyncio.to_thread(self._path.read_bytes)
         except OSError as error:
             if self._seen is not None:
-                self._refused(f"cannot read the file: {error.strerror or error}")
+                self._rejected(f"cannot read the file: {error.strerror or error}")
             self._seen = None
             return
         if content == self._seen:
@@ -90,15 +90,15 @@ class WatchedConfiguration(ConfigurationInForce):
         try:
             await self.apply(content)
         except ConfigurationError as error:
-            self._refused(str(error))
+            self._rejected(str(error))
         else:
             logger.info("Configuration reloaded", extra={"file": str(self._path)})
 
-    def _refused(self, problem: str) -> None:
+    def _rejected(self, problem: str) -> None:
         logger.warning(
             "Configuration rejected; the previous one stays in force", extra={"file": str(self._path), "error": problem}
         )
-        self._report(ReloadOutcome.REFUSED, problem)
+        self._report(ReloadOutcome.REJECTED, problem)
 
 
 def _text(content: bytes) -> str:

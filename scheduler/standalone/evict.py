@@ -60,15 +60,15 @@ class Evictor:
             if victim.uid in self.going():
                 continue
             try:
-                refusal = await self._evict(victim)
+                rejection = await self._evict(victim)
             except NotFound:
                 self._since[victim.uid] = self._clock.monotonic()
                 continue
             except (KubeError, msgspec.DecodeError) as error:
-                refusal = str(error)
-            if refusal:
-                logger.info("Eviction rejected", extra={"pod": victim.key, "node": preemption.node, "error": refusal})
-                return f"could not evict pod {victim.key}: {refusal}"
+                rejection = str(error)
+            if rejection:
+                logger.info("Eviction rejected", extra={"pod": victim.key, "node": preemption.node, "error": rejection})
+                return f"could not evict pod {victim.key}: {rejection}"
             # A preemptor of higher priority may have had the same victim evicted before this response arrived.
             if victim.uid not in self.going():
                 self._events.publish(preempted(victim, preemptor, preemption.node))

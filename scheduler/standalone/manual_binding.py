@@ -11,20 +11,20 @@ from typing import Final
 
 from binder.matching.rejection import Reason, Rejection
 from kube.objects.model import Pod
-from scheduler.binding.pod_binding import Bound, Refusal, Refused, Released
+from scheduler.binding.pod_binding import Bound, Rejected, RejectionReason, Released
 from scheduler.cycle.cycle import Unschedulable, decide, judge
 from scheduler.framework.containment import PluginFailed
 from scheduler.framework.plugin import PreFilter, ScheduleResult
 from scheduler.framework.profile import Profile
 from scheduler.queue.scheduling_queue import Attempt
-from scheduler.queue.validation import refuse_pod
+from scheduler.queue.validation import reject_pod
 from scheduler.standalone.attempt_report import Ending
 from scheduler.standalone.schedule_one import Work
 from scheduler.standalone.scheduler import Scheduler
 from scheduler.state.cluster import ClusterView
 from scheduler.volumes.volumes import PodInfo
 
-_STOPPED: Final = Refused(Refusal.NOT_READY, "this replica stopped scheduling; check the pod")
+_STOPPED: Final = Rejected(RejectionReason.NOT_READY, "this replica stopped scheduling; check the pod")
 
 
 class ManualBinding:
@@ -41,25 +41,25 @@ class ManualBinding:
         for key in list(self._expected):
             self._answer(key, None)
 
-    async def bind(self, key: str, uid: str, node: str) -> Bound | Refused:
+    async def bind(self, key: str, uid: str, node: str) -> Bound | Rejected:
         pod = self._find(key, uid) if self._scheduler.takes_work else _STOPPED
-        if isinstance(pod, Refused):
+        if isinstance(pod, Rejected):
             return pod
-        aside = _refuse_kept_aside(pod)
+        aside = _reject_kept_aside(pod)
         if aside is not None:
             return aside
         attempt, ending = self._scheduler.queue.take(key), self._expect(key)
-        refused = await self._try(attempt, node) if attempt is not None else None
-        if refused is not None:
-            return refused
+        rejected = await self._try(attempt, node) if attempt is not None else None
+        if rejected is not None:
+            return rejected
         result = await ending
         if result is None:
             return _STOPPED
         return self._bound(result, node) if result.placement is not None else await self._not_bound(result)
 
-    async def unbind(self, key: str, uid: str) -> Released | Refused:
+    async def unbind(self, key: str, uid: str) -> Released | Rejected:
         pod = self._find(key, uid) if self._scheduler.takes_work else _STOPPED
-        if isinstance(pod, Refused):
+        if isinstance(pod, Rejected):
             return pod
         reserved = self._scheduler.cache.assumed().get(key)
         if reserved is None:
@@ -73,36 +73,38 @@ class ManualBinding:
             return _STOPPED
         return Released(reserved.node) if result.placement is None else _has_node(key, reserved.node)
 
-    def _find(self, key: str, uid: str) -> Pod | Refused:
+    def _find(self, key: str, uid: str) -> Pod | Rejected:
         """Return the pod if it waits for a node and names this scheduler."""
         waiting = self._scheduler.queue.get(key)
         pod = waiting or self._scheduler.store.pods.items.get(key) or self._scheduler.pods.items.get(key)
         if pod is None:
-            return Refused(Refusal.POD_NOT_FOUND, f"pod {key}: no pod that waits for this scheduler or has a node")
+            return Rejected(
+                RejectionReason.POD_NOT_FOUND, f"pod {key}: no pod that waits for this scheduler or has a node"
+            )
         if uid not in ("", pod.uid):
-            return Refused(Refusal.POD_NOT_FOUND, f"pod {key}: expected uid {uid}, found {pod.uid}")
+            return Rejected(RejectionReason.POD_NOT_FOUND, f"pod {key}: expected uid {uid}, found {pod.uid}")
         if pod.scheduler_name not in self._scheduler.configuration.current.profiles:
-            return Refused(Refusal.NOT_OURS, f"pod {key} has schedulerName {pod.scheduler_name}")
+            return Rejected(RejectionReason.NOT_OURS, f"pod {key} has schedulerName {pod.scheduler_name}")
         if pod.deleting or pod.finished:
-            return Refused(Refusal.NOT_OURS, f"pod {key} has ended or is being deleted")
+            return Rejected(RejectionReason.NOT_OURS, f"pod {key} has ended or is being deleted")
         if waiting is not None:
             return pod
         assumed = self._scheduler.cache.assumed().get(key)
         return _has_node(key, pod.node_name or (assumed.node if assumed is not None else "a node"))
 
-    async def _try(self, attempt: Attempt, node: str) -> Refused | None:
+    async def _try(self, attempt: Attempt, node: str) -> Rejected | None:
         """Schedule the pod now. Return why that is not possible; None if there is a result to wait for."""
         try:
             begun = await (self._only_on(attempt, node) if node else self._scheduler.schedule_one.begin(attempt))
         except PluginFailed as failure:
             self._scheduler.queue.retry(attempt, self._scheduler.clock.monotonic())
-            return Refused(Refusal.FAILED, str(failure))
+            return Rejected(RejectionReason.FAILED, str(failure))
         except Exception:
             self._scheduler.queue.retry(attempt, self._scheduler.clock.monotonic())
             raise
         finally:
             self._scheduler.wake()
-        if isinstance(begun, Refused):
+        if isinstance(begun, Rejected):
             return begun
         if begun is not None and not self._scheduler.takes_work:
             begun.close()
@@ -114,11 +116,11 @@ class ManualBinding:
             return _has_node(attempt.pod.key, "a node")
         return None
 
-    async def _only_on(self, attempt: Attempt, node: str) -> Work | Refused | None:
+    async def _only_on(self, attempt: Attempt, node: str) -> Work | Rejected | None:
         async with self._scheduler.schedule_one.deciding:
             return await self._placed_on(attempt, node)
 
-    async def _placed_on(self, attempt: Attempt, node: str) -> Work | Refused | None:
+    async def _placed_on(self, attempt: Attempt, node: str) -> Work | Rejected | None:
         pod, schedule_one, post_filter = attempt.pod, self._scheduler.schedule_one, self._scheduler.post_filter
         view = await self._scheduler.cache.current(self._scheduler.clock)
         profile = self._scheduler.configuration.current.profiles[pod.scheduler_name]
@@ -130,13 +132,15 @@ class ManualBinding:
         self._scheduler.queue.retry(attempt, self._scheduler.clock.monotonic())
         state = view.node(node)
         if state is None:
-            return Refused(Refusal.REJECTED, f"node {node} does not exist")
+            return Rejected(RejectionReason.REJECTED, f"node {node} does not exist")
         why = await schedule_one.decided(pod, view, lambda: judge(pod, view, profile).why(state))
         if why is None:
-            return Refused(Refusal.REJECTED, f"pods on node {node} are being preempted for pods of higher priority")
-        return Refused(Refusal.REJECTED, f"pod {pod.key} does not fit node {node}", (why,))
+            return Rejected(
+                RejectionReason.REJECTED, f"pods on node {node} are being preempted for pods of higher priority"
+            )
+        return Rejected(RejectionReason.REJECTED, f"pod {pod.key} does not fit node {node}", (why,))
 
-    def _bound(self, ending: Ending, node: str) -> Bound | Refused:
+    def _bound(self, ending: Ending, node: str) -> Bound | Rejected:
         placement = ending.placement
         assert placement is not None
         if node not in ("", placement.node):
@@ -150,19 +154,19 @@ class ManualBinding:
         provisioned = tuple(claim.name for claim in placement.volumes.provision)
         return Bound(placement.node, ending.zone, volumes, provisioned)
 
-    async def _not_bound(self, ending: Ending) -> Refused:
+    async def _not_bound(self, ending: Ending) -> Rejected:
         if ending.reason is Reason.ALREADY_ASSIGNED:
             return _has_node(ending.pod.key, "a node")
         if ending.reason is Reason.POD_ENDED:
-            return Refused(Refusal.POD_NOT_FOUND, f"pod {ending.pod.key} was deleted")
-        if not ending.refused:
-            return Refused(Refusal.FAILED, ending.text)
+            return Rejected(RejectionReason.POD_NOT_FOUND, f"pod {ending.pod.key} was deleted")
+        if not ending.rejected:
+            return Rejected(RejectionReason.FAILED, ending.text)
         pod, schedule_one = ending.pod, self._scheduler.schedule_one
         async with schedule_one.deciding:
             view = await self._scheduler.cache.current(self._scheduler.clock)
             profile = self._scheduler.configuration.current.profiles[pod.scheduler_name]
             work = partial(_rejections, pod, view, profile)
-            return Refused(Refusal.REJECTED, ending.text, await schedule_one.decided(pod, view, work))
+            return Rejected(RejectionReason.REJECTED, ending.text, await schedule_one.decided(pod, view, work))
 
     def _expect(self, key: str) -> asyncio.Future[Ending | None]:
         future: asyncio.Future[Ending | None] = asyncio.get_running_loop().create_future()
@@ -203,19 +207,20 @@ class _Afresh:
         return decide(pod, view, profile)
 
 
-def _refuse_kept_aside(pod: Pod) -> Refused | None:
+def _reject_kept_aside(pod: Pod) -> Rejected | None:
     """Return why a pod cannot be scheduled until it is changed."""
-    rejection = refuse_pod(pod)
+    rejection = reject_pod(pod)
     if rejection is not None:
-        return Refused(Refusal.REJECTED, f"pod {pod.key} is invalid", (rejection,))
+        return Rejected(RejectionReason.REJECTED, f"pod {pod.key} is invalid", (rejection,))
     if pod.scheduling_gates:
         gates = ", ".join(pod.scheduling_gates)
         gated = Rejection(Reason.POD_GATED, pod.key, "no scheduling gate", gates)
-        return Refused(Refusal.REJECTED, f"pod {pod.key} has scheduling gates: {gates}", (gated,))
+        return Rejected(RejectionReason.REJECTED, f"pod {pod.key} has scheduling gates: {gates}", (gated,))
     return None
 
 
-def _has_node(key: str, node: str) -> Refused:
-    return Refused(
-        Refusal.ALREADY_BOUND, f"pod {key} is already bound to {node}; Kubernetes cannot unbind it: evict the pod"
+def _has_node(key: str, node: str) -> Rejected:
+    return Rejected(
+        RejectionReason.ALREADY_BOUND,
+        f"pod {key} is already bound to {node}; Kubernetes cannot unbind it: evict the pod",
     )

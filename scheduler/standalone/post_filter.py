@@ -149,10 +149,10 @@ class PostFilter:
 
     async def evict(self, preemption: Preemption, pod: Pod) -> str:
         """Evict the victims; return why that failed, and then the nomination ends. Raises LeadershipLost."""
-        refusal = await self._evictor.evict(preemption, pod, self._budgets_now())
-        if refusal and self._nominations.of(pod.key) == preemption.node:
+        rejection = await self._evictor.evict(preemption, pod, self._budgets_now())
+        if rejection and self._nominations.of(pod.key) == preemption.node:
             self._notify(self._nominations.remove(pod.key))
-        return refusal
+        return rejection
 
     def _budgets_now(self) -> Budgets:
         """Return the budgets of this moment; the same object while none changes."""

@@ -16,7 +16,7 @@ from kube.clock import Clock
 from kube.errors import KubeError, LeadershipLost
 from kube.objects.model import Pod
 from scheduler.binding.binding_cycle import BindingCycle
-from scheduler.binding.still_fits import refuse_taken
+from scheduler.binding.still_fits import reject_taken
 from scheduler.cycle.cycle import Unschedulable
 from scheduler.cycle.decision_cost import is_short
 from scheduler.cycle.diagnosis import Diagnosis, diagnose
@@ -140,7 +140,7 @@ class ScheduleOne:
         if self._due(attempt) is None:
             return None
         self.post_filter.nominate(pod, answer, moment)
-        return self._refused(attempt, pod, decision, diagnosis, answer)
+        return self._rejected(attempt, pod, decision, diagnosis, answer)
 
     def place(
         self, attempt: Attempt, placement: ScheduleResult, view: ClusterView, began: float | None = None
@@ -149,7 +149,7 @@ class ScheduleOne:
 
         `began` is when the decision began, by the monotonic clock; None if it took no time.
         """
-        rejection = self._refuse_taken(placement, view) or self.cache.assume(
+        rejection = self._reject_taken(placement, view) or self.cache.assume(
             placement, self.binding_cycle.plugins.reserves
         )
         if rejection is not None:
@@ -161,14 +161,14 @@ class ScheduleOne:
         zone = node.zone if node is not None else ""
         return self._carry_out(attempt, placement, zone, self.clock.monotonic() if began is None else began)
 
-    def _refuse_taken(self, placement: ScheduleResult, view: ClusterView) -> Rejection | None:
+    def _reject_taken(self, placement: ScheduleResult, view: ClusterView) -> Rejection | None:
         """Return what others have taken of the node since the view was made: a decision aside takes time."""
         now = self.cache.view(self.clock.now())
         if now.nodes is view.nodes:
             return None
-        return refuse_taken(placement, now.node(placement.node), now.storage.snapshot)
+        return reject_taken(placement, now.node(placement.node), now.storage.snapshot)
 
-    def _refused(
+    def _rejected(
         self,
         attempt: Attempt,
         pod: Pod,
@@ -178,11 +178,11 @@ class ScheduleOne:
     ) -> Work | None:
         if isinstance(answer, Preemption):
             self.metrics.preempted(len(answer.victims))
-            self.report.refused(pod, diagnosis, diagnosis.text(), answer.node)
+            self.report.rejected(pod, diagnosis, diagnosis.text(), answer.node)
             return self._clear(attempt, pod, unschedulable, diagnosis, answer)
         hints = diagnosis.hints | {EVICTION} if answer.protected else diagnosis.hints
         self.queue.failed(attempt, hints, self.clock.monotonic(), wanted_by(unschedulable))
-        self.report.refused(pod, diagnosis, diagnosis.text(answer.why), None if answer.waits else "")
+        self.report.rejected(pod, diagnosis, diagnosis.text(answer.why), None if answer.waits else "")
         return None
 
     async def _clear(
@@ -190,15 +190,15 @@ class ScheduleOne:
     ) -> None:
         """Nominate a node for a pod. The pod waits for its victims to end, or is retried if they cannot be evicted."""
         try:
-            refusal = await self.post_filter.evict(await self._withdrawn(preemption, pod), pod)
+            rejection = await self.post_filter.evict(await self._withdrawn(preemption, pod), pod)
         except LeadershipLost:
             raise
         except Exception as error:
             logger.exception("Preemption failed", extra={"pod": pod.key, "node": preemption.node})
-            refusal = f"{type(error).__name__}: {error}"
+            rejection = f"{type(error).__name__}: {error}"
         now = self.clock.monotonic()
-        if refusal:
-            self.report.refused(pod, diagnosis, diagnosis.text(f"preemption: {refusal}."), "")
+        if rejection:
+            self.report.rejected(pod, diagnosis, diagnosis.text(f"preemption: {rejection}."), "")
             self.queue.retry(attempt, now)
         else:
             self.queue.failed(attempt, diagnosis.hints, now, wanted_by(unschedulable))

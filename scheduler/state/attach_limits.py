@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from binder.matching.node_fit import refuse_attachments, refuse_missing_driver
+from binder.matching.node_fit import reject_attachments, reject_missing_driver
 from binder.matching.rejection import Rejection
 from kube.objects.model import Pod
 from kube.store.node_view import UsedVolume, missing_drivers, used_volume
@@ -54,7 +54,7 @@ def attachments_of(pod: Pod, snapshot: Snapshot) -> frozenset[UsedVolume]:
     return frozenset(attachment for attachment in used if attachment is not None)
 
 
-def attach_refusal(name: str, wanted: frozenset[UsedVolume], use: AttachUse) -> Rejection | None:
+def attach_rejection(name: str, wanted: frozenset[UsedVolume], use: AttachUse) -> Rejection | None:
     """Return the first driver, by name, that the node lacks or whose limit there these volumes would exceed, or None.
 
     A driver that has to be there has to be there for volumes, too, that another pod on the node uses already.
@@ -62,14 +62,14 @@ def attach_refusal(name: str, wanted: frozenset[UsedVolume], use: AttachUse) -> 
     if not wanted:
         return None
     if use.missing:
-        rejection = refuse_missing_driver(name, sorted({driver for driver, _ in wanted}), use.missing)
+        rejection = reject_missing_driver(name, sorted({driver for driver, _ in wanted}), use.missing)
         if rejection is not None:
             return rejection
     if not use.limits:
         return None
     new = Counter(driver for driver, _ in wanted - use.used)
     held = Counter(driver for driver, _ in (*use.used, *use.left))
-    return refuse_attachments(name, sorted(new.items()), held, use.limits)
+    return reject_attachments(name, sorted(new.items()), held, use.limits)
 
 
 def has_plenty(wanted: frozenset[UsedVolume], use: AttachUse) -> bool:

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from binder.assignment.assignment import assign
-from binder.health.node_storage import cut_off, refuse_storage
+from binder.health.node_storage import cut_off, reject_storage
 from binder.matching.claim_shape import by_family
-from binder.matching.matching import class_of, provisioner_of, provisions, scheduler_refusal
+from binder.matching.matching import class_of, provisioner_of, provisions, scheduler_rejection
 from binder.matching.rejection import Reason, Rejection
 from binder.matching.scheduler_match import prebound_volume, volume_taken
 from binder.model.view import View
@@ -24,7 +24,7 @@ from scheduler.volumes.volume_binding import (
     PodClaims,
     VolumeChoice,
     choose_volumes,
-    refuse_other_selection,
+    reject_other_selection,
 )
 
 Usable = Callable[[Claim, Volume], bool]
@@ -115,7 +115,7 @@ def health_aware_choice(
         return VolumeChoice(rejections=(_not_jointly(options, node),))
     volumes = tuple((claim, assigned[claim.key]) for claim in claims.delayed if claim.key in assigned)
     choice = _with_provisioning(claims, search, volumes, node, storage)
-    unreached = refuse_storage(drivers_of(choice, storage.snapshot), storage.snapshot, node.name)
+    unreached = reject_storage(drivers_of(choice, storage.snapshot), storage.snapshot, node.name)
     return choice if unreached is None else VolumeChoice(rejections=(unreached,))
 
 
@@ -182,7 +182,7 @@ def _options_of(
         return [] if volume is None else [volume]
     reservation = search.reserved.get(claim.key)
     preferred = snapshot.volumes.get(reservation.volume) if reservation is not None else None
-    if preferred is not None and scheduler_refusal(claim, preferred, labels) is None and usable(claim, preferred):
+    if preferred is not None and scheduler_rejection(claim, preferred, labels) is None and usable(claim, preferred):
         return [preferred]
     reached = (volume for volume in storage.index.candidates(claim, labels) if volume.driver not in cut)
     return list(islice((volume for volume in reached if usable(claim, volume)), len(search.claims)))
@@ -200,7 +200,7 @@ def _with_provisioning(
     if len(search.claims) == len(claims.delayed) and all(map(provisioning.allows, search.largest)):
         return VolumeChoice(volumes, provision)
     for claim in provision:
-        refused = refuse_other_selection(claim, node) or provisioning.refuse(claim)
-        if refused is not None:
-            return VolumeChoice(rejections=(refused,))
+        rejected = reject_other_selection(claim, node) or provisioning.reject(claim)
+        if rejected is not None:
+            return VolumeChoice(rejections=(rejected,))
     return VolumeChoice(volumes, provision)

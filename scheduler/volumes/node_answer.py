@@ -7,9 +7,9 @@ from binder.matching.index import VolumeIndex
 from binder.matching.rejection import Rejection
 from kube.objects.model import Claim, Node, Pod, Volume
 from kube.store.snapshot import Snapshot
-from scheduler.state.attach_limits import AttachUse, attach_refusal, attachments_of
+from scheduler.state.attach_limits import AttachUse, attach_rejection, attachments_of
 from scheduler.volumes.volume_binding import PodClaims, choose_volumes
-from scheduler.volumes.volume_zone import zone_refusal, zoned_volumes
+from scheduler.volumes.volume_zone import zone_rejection, zoned_volumes
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ def on_nodes(
     zoned = tuple(zoned_volumes(pod, snapshot))
     for node, use in uses:
         choice = choose_volumes(claims, node, snapshot, index)
-        others = attach_refusal(node.name, attached, use), zone_refusal(zoned, node)
+        others = attach_rejection(node.name, attached, use), zone_rejection(zoned, node)
         rejections = (*choice.rejections, *(rejection for rejection in others if rejection is not None))
         if rejections:
             yield NodeAnswer(node.name, rejections=rejections)

@@ -66,22 +66,22 @@ def claims_of(pod: Pod, snapshot: Snapshot) -> PodClaims | Rejection:
     for named in pod.claims:
         key = f"{pod.namespace}/{named.name}"
         claim = snapshot.claims.get(key)
-        refused = _refuse_claim(key, claim, pod.uid if named.ephemeral else None)
-        if refused is not None:
-            return refused
+        rejected = _reject_claim(key, claim, pod.uid if named.ephemeral else None)
+        if rejected is not None:
+            return rejected
         if claim is not None:
             claims.append(claim)
     delayed = [claim for claim in claims if not claim.fully_bound]
     for claim in delayed:
-        refused = _refuse_unbound(claim, snapshot.classes)
-        if refused is not None:
-            return refused
+        rejected = _reject_unbound(claim, snapshot.classes)
+        if rejected is not None:
+            return rejected
     return _sorted_out(pod, claims, delayed, snapshot)
 
 
 def choose_volumes(claims: PodClaims, node: Node, snapshot: Snapshot, index: VolumeIndex) -> VolumeChoice:
     """Return VolumeBinding's decision for the pod on this node. `index` holds the Available volumes of the snapshot."""
-    against = _refuse_bound(claims, node)
+    against = _reject_bound(claims, node)
     if not claims.wanted:
         return _NOTHING_TO_DO if against is None else VolumeChoice(rejections=(against,))
     choice = _choose(claims.wanted, node, snapshot, index)
@@ -100,7 +100,7 @@ def static_volume(
     return volume_taken(prebound, node_labels, lambda: index.smallest(claim, node_labels, taken))
 
 
-def _refuse_claim(key: str, claim: Claim | None, owner: str | None) -> Rejection | None:
+def _reject_claim(key: str, claim: Claim | None, owner: str | None) -> Rejection | None:
     """Return the first problem of a claim (podHasPVCs). `owner` is the uid of the pod that has to own it."""
     if claim is None:
         return Rejection(Reason.CLAIM_NOT_FOUND, key, "an existing claim", "none")
@@ -115,7 +115,7 @@ def _refuse_claim(key: str, claim: Claim | None, owner: str | None) -> Rejection
     return None
 
 
-def _refuse_unbound(claim: Claim, classes: Mapping[str, StorageClass]) -> Rejection | None:
+def _reject_unbound(claim: Claim, classes: Mapping[str, StorageClass]) -> Rejection | None:
     """Return why an unbound claim makes its pod unschedulable, None if it is bound with the node."""
     mode = binding_mode(claim, classes)
     name = class_of(claim)
@@ -152,7 +152,7 @@ def _sorted_out(
     return PodClaims(tuple(bound), tuple(orphaned), delayed, tuple(wanted))
 
 
-def _refuse_bound(claims: PodClaims, node: Node) -> Rejection | None:
+def _reject_bound(claims: PodClaims, node: Node) -> Rejection | None:
     """Return which of the pod's bound volumes excludes the node (checkBoundClaims)."""
     labels = dict(node.labels)
     for _, volume in claims.bound:
@@ -171,7 +171,7 @@ def _choose(wanted: Iterable[Claim], node: Node, snapshot: Snapshot, index: Volu
     provision: list[Claim] = []
     volumes: list[tuple[Claim, Volume]] = []
     for claim in wanted:
-        elsewhere = refuse_other_selection(claim, node)
+        elsewhere = reject_other_selection(claim, node)
         if elsewhere is not None:
             return VolumeChoice(rejections=(elsewhere,))
         if value_of(claim.annotations, SELECTED_NODE) is not None:
@@ -191,12 +191,12 @@ def _choose(wanted: Iterable[Claim], node: Node, snapshot: Snapshot, index: Volu
         provision.append(claim)
         if unnamed:
             exhausted.add(family_of(claim))
-    refusals = map(NodeProvisioning(node, snapshot).refuse, provision)
-    refused = tuple(refusal for refusal in refusals if refusal is not None)
-    return VolumeChoice(rejections=refused) if refused else VolumeChoice(tuple(volumes), tuple(provision))
+    rejections = map(NodeProvisioning(node, snapshot).reject, provision)
+    rejected = tuple(rejection for rejection in rejections if rejection is not None)
+    return VolumeChoice(rejections=rejected) if rejected else VolumeChoice(tuple(volumes), tuple(provision))
 
 
-def refuse_other_selection(claim: Claim, node: Node) -> Rejection | None:
+def reject_other_selection(claim: Claim, node: Node) -> Rejection | None:
     """Return the rejection of a node that is not the one selected for provisioning the claim's volume, or None."""
     selected = value_of(claim.annotations, SELECTED_NODE)
     if selected is None or selected == node.name:
@@ -205,9 +205,9 @@ def refuse_other_selection(claim: Claim, node: Node) -> Rejection | None:
     return Rejection(Reason.PROVISIONING_ELSEWHERE, node.name, chosen, node.name)
 
 
-def refuse_provisioning(claim: Claim, node: Node, snapshot: Snapshot) -> Rejection | None:
+def reject_provisioning(claim: Claim, node: Node, snapshot: Snapshot) -> Rejection | None:
     """Return why no volume accessible from this node can be provisioned (checkVolumeProvisions), or None."""
-    return NodeProvisioning(node, snapshot).refuse(claim)
+    return NodeProvisioning(node, snapshot).reject(claim)
 
 
 class NodeProvisioning:
@@ -221,7 +221,7 @@ class NodeProvisioning:
         """Whether a volume accessible from the node can be provisioned for the claim."""
         return _bytes(claim) <= self._limit(class_of(claim))
 
-    def refuse(self, claim: Claim) -> Rejection | None:
+    def reject(self, claim: Claim) -> Rejection | None:
         """Return why not (checkVolumeProvisions), None if it can."""
         if self.allows(claim):
             return None

@@ -21,7 +21,7 @@ def zoned_volumes(pod: Pod, snapshot: Snapshot) -> Iterator[Volume]:
             yield volume
 
 
-def zone_refusal(volumes: Iterable[Volume], node: Node) -> Rejection | None:
+def zone_rejection(volumes: Iterable[Volume], node: Node) -> Rejection | None:
     """Return the first volume that is in another zone or region than the node, or None."""
     for volume in volumes:
         if not volume_zone_matches(volume.labels, node.labels):

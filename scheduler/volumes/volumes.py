@@ -6,7 +6,7 @@ from datetime import datetime
 from functools import cached_property, partial
 from typing import Final
 
-from binder.assignment.volume_policy import refuse_use
+from binder.assignment.volume_policy import reject_use
 from binder.matching.matching import class_of
 from binder.matching.rejection import Rejection
 from binder.model.view import View
@@ -91,7 +91,7 @@ def _choices(
     search = search_for(claims, reserved, storage)
 
     def usable(claim: Claim, volume: Volume) -> bool:
-        return refuse_use(storage, volume, now, claim) is None
+        return reject_use(storage, volume, now, claim) is None
 
     def upstream(node: Node, own: VolumeChoice, free: FreeVolumes) -> VolumeChoice:
         if own.rejections and free.short:

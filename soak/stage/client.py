@@ -39,7 +39,7 @@ _KINDS: Final = {
 _CONCURRENT: Final = 50
 
 
-class Refused(Exception):
+class Rejected(Exception):
     """The API server rejected a request; `status` is the code."""
 
     def __init__(self, what: str, status: int, text: str) -> None:
@@ -48,7 +48,7 @@ class Refused(Exception):
 
 
 class Client:
-    """Use it as an async context manager. Raises Refused, aiohttp.ClientError, TimeoutError.
+    """Use it as an async context manager. Raises Rejected, aiohttp.ClientError, TimeoutError.
 
     Kinds are named as in documents; `namespace` is empty for those without.
     """
@@ -108,7 +108,7 @@ class Client:
         kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
         async with self._session.request(method, where, json=body, headers={"Content-Type": kind}) as response:
             if response.status >= 400:
-                raise Refused(f"{method} {where}", response.status, await response.text())
+                raise Rejected(f"{method} {where}", response.status, await response.text())
             answer: Document = await response.json()
             return answer
 

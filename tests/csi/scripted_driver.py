@@ -15,7 +15,7 @@ Service = csi.PluginCapability.Service
 NAME = "scripted.csi.example"
 
 
-class Refused(Exception):
+class Rejected(Exception):
     """Makes a call fail with that status."""
 
     def __init__(self, code: grpc.StatusCode, details: str = "") -> None:
@@ -25,13 +25,13 @@ class Refused(Exception):
 
 Script = Callable[[bytes], Awaitable[Message | bytes | None]]
 """A response: from the bytes of the request to a message, or to arbitrary bytes; None for the status OK without a
-message. May raise Refused.
+message. May raise Rejected.
 """
 
 
-def gives(answer: Message | bytes | Refused | None) -> Script:
+def gives(answer: Message | bytes | Rejected | None) -> Script:
     async def script(request: bytes) -> Message | bytes | None:
-        if isinstance(answer, Refused):
+        if isinstance(answer, Rejected):
             raise answer
         return answer
 
@@ -146,11 +146,11 @@ class ScriptedDriver:
         self.calls.append(path)
         script = self.script.get(path.rpartition("/")[2])
         if script is None:
-            script = gives(Refused(grpc.StatusCode.UNIMPLEMENTED, path))
+            script = gives(Rejected(grpc.StatusCode.UNIMPLEMENTED, path))
         try:
             answer = await script(request)
-        except Refused as refused:
-            await context.abort(refused.code, refused.details)
+        except Rejected as rejected:
+            await context.abort(rejected.code, rejected.details)
         return answer.SerializeToString() if isinstance(answer, Message) else answer
 
 

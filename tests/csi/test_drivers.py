@@ -14,7 +14,7 @@ from csi.client.endpoint import Endpoint
 from csi.drivers import Drivers
 from csi.health.verdict import HealthState
 from tests.csi.observers import Recorder
-from tests.csi.scripted_driver import NAME, Refused, Script, ScriptedDriver, gives, hangs, healthy
+from tests.csi.scripted_driver import NAME, Rejected, Script, ScriptedDriver, gives, hangs, healthy
 from tests.driver_process import eventually
 from tests.fake_clock import FakeClock
 
@@ -72,7 +72,7 @@ async def test_a_fresh_verdict_causes_no_probe(
 async def test_unknown_is_repeated_for_a_second_only(
     driver: ScriptedDriver, drivers: Drivers, clock: FakeClock
 ) -> None:
-    driver.script["ControllerGetVolume"] = gives(Refused(grpc.StatusCode.INTERNAL))
+    driver.script["ControllerGetVolume"] = gives(Rejected(grpc.StatusCode.INTERNAL))
     assert (await drivers.verdict(NAME, "v", MINUTE)).reason == "Internal"
     driver.script["ControllerGetVolume"] = healthy
     clock.jump(1)

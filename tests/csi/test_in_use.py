@@ -14,7 +14,7 @@ from csi.sweep import IN_USE_TICK
 from csi.volume_probes import SWEEPS_PER_GET, Pace
 from tests.csi.scripted_driver import (
     NAME,
-    Refused,
+    Rejected,
     Rpc,
     Script,
     ScriptedDriver,
@@ -102,7 +102,7 @@ async def test_a_loss_is_reported_without_a_sweep(stage: Watched) -> None:
     changes: list[tuple[str, str]] = []
     stage.drivers.records.listeners.append(lambda _driver, handle, _, new: changes.append((handle, new.state)))
     stage.order.used = [[], ["b"]]
-    stage.driver.script[GET] = noted(stage, gives(Refused(grpc.StatusCode.NOT_FOUND)))
+    stage.driver.script[GET] = noted(stage, gives(Rejected(grpc.StatusCode.NOT_FOUND)))
     await stage.in_use(ROUND)
     assert changes == [("b", "Inaccessible")]
     assert stage.states() == ["Healthy", "Inaccessible", "Healthy", "Healthy", "Healthy"]
@@ -150,7 +150,7 @@ async def test_nothing_before_the_first_sweep_nor_while_the_driver_does_not_resp
         stage.order.used = [["a"], ["b"]]
         await stage.in_use(ROUND)
         assert not driver.calls
-        driver.script["Probe"] = gives(Refused(grpc.StatusCode.UNAVAILABLE))
+        driver.script["Probe"] = gives(Rejected(grpc.StatusCode.UNAVAILABLE))
         await stage.sweep.run()
         stage.calls()
         await stage.in_use(ROUND)
@@ -190,7 +190,7 @@ async def test_by_list_where_the_driver_lists(tmp_path: Path) -> None:
 async def test_a_list_that_breaks_off_changes_nothing(tmp_path: Path) -> None:
     async with watched(tmp_path, Rpc.GET_VOLUME_HEALTH, Rpc.LIST_VOLUME_HEALTH) as stage:
         stage.order.used = [["d"], ["b", "a"]]
-        stage.driver.script[LISTED_UNHEALTHY] = gives(Refused(grpc.StatusCode.INTERNAL))
+        stage.driver.script[LISTED_UNHEALTHY] = gives(Rejected(grpc.StatusCode.INTERNAL))
         await stage.in_use(2 * ROUND)
         assert stage.calls()[LISTED_UNHEALTHY] == 2
         assert stage.states() == ["Healthy"] * 5

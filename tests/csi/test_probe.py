@@ -20,7 +20,7 @@ from kube.clock import SystemClock
 from tests.csi.observers import Recorder
 from tests.csi.scripted_driver import (
     NAME,
-    Refused,
+    Rejected,
     Rpc,
     Script,
     ScriptedDriver,
@@ -60,7 +60,7 @@ async def probe(socket: Path, recorder: Recorder) -> AsyncIterator[DriverProbe]:
             id="abnormal",
         ),
         pytest.param(
-            "ControllerGetVolume", gives(Refused(grpc.StatusCode.NOT_FOUND)), "Inaccessible", "VolumeNotFound",
+            "ControllerGetVolume", gives(Rejected(grpc.StatusCode.NOT_FOUND)), "Inaccessible", "VolumeNotFound",
             id="not found",
         ),
         pytest.param("ControllerGetVolume", gives(volume_answer("w")), "Unknown", "MalformedAnswer", id="wrong id"),
@@ -77,11 +77,11 @@ async def probe(socket: Path, recorder: Recorder) -> AsyncIterator[DriverProbe]:
             "Unknown", "ResourceExhausted", id="10 MB message",
         ),
         pytest.param(
-            "ControllerGetVolume", gives(Refused(grpc.StatusCode.INTERNAL, "x" * 100_000)),
+            "ControllerGetVolume", gives(Rejected(grpc.StatusCode.INTERNAL, "x" * 100_000)),
             "Unknown", "ResourceExhausted", id="100 kB of error",
         ),
         pytest.param(
-            "ControllerGetVolume", gives(Refused(grpc.StatusCode.UNIMPLEMENTED)), "Unknown", "Unimplemented",
+            "ControllerGetVolume", gives(Rejected(grpc.StatusCode.UNIMPLEMENTED)), "Unknown", "Unimplemented",
             id="announced, not implemented",
         ),
         pytest.param("GetPluginInfo", hangs, "Unknown", "DeadlineExceeded", id="hangs at once"),
@@ -91,12 +91,12 @@ async def probe(socket: Path, recorder: Recorder) -> AsyncIterator[DriverProbe]:
             "GetPluginInfo", gives(csi.GetPluginInfoResponse(name="other")), "Unknown", "WrongDriver", id="wrong driver"
         ),
         pytest.param(
-            "GetPluginInfo", gives(Refused(grpc.StatusCode.NOT_FOUND)), "Unknown", "NotFound",
+            "GetPluginInfo", gives(Rejected(grpc.StatusCode.NOT_FOUND)), "Unknown", "NotFound",
             id="NOT_FOUND for a name is not a lost volume",
         ),
         pytest.param("GetPluginCapabilities", gives(b"\xff"), "Unknown", "MalformedAnswer", id="garbage services"),
         pytest.param(
-            "ControllerGetCapabilities", gives(Refused(grpc.StatusCode.UNIMPLEMENTED)), "Unknown", "Unimplemented",
+            "ControllerGetCapabilities", gives(Rejected(grpc.StatusCode.UNIMPLEMENTED)), "Unknown", "Unimplemented",
             id="no capabilities call",
         ),
     ],
@@ -196,7 +196,7 @@ async def test_a_driver_that_comes_back_with_other_capabilities_is_negotiated_ag
 async def test_a_driver_that_unlearned_a_call_is_negotiated_again(socket: Path, probe: DriverProbe) -> None:
     async with ScriptedDriver(socket) as driver:
         await probe.probe("v")
-        driver.script["ControllerGetVolume"] = gives(Refused(grpc.StatusCode.UNIMPLEMENTED))
+        driver.script["ControllerGetVolume"] = gives(Rejected(grpc.StatusCode.UNIMPLEMENTED))
         driver.script["ControllerGetCapabilities"] = gives(csi.ControllerGetCapabilitiesResponse())
         assert (await probe.probe("v")).reason == "Unimplemented"
         assert (await probe.probe("v")).state is HealthState.UNSUPPORTED

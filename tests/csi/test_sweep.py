@@ -10,7 +10,7 @@ from google.protobuf.message import Message
 
 from csi.health.verdict import HealthState
 from csi.volume_probes import Pace
-from tests.csi.scripted_driver import NAME, Refused, Rpc, ScriptedDriver, gives, hangs, healthy, volume_answer
+from tests.csi.scripted_driver import NAME, Rejected, Rpc, ScriptedDriver, gives, hangs, healthy, volume_answer
 from tests.csi.stage import FAST, Stage
 from tests.fake_clock import FakeClock
 
@@ -94,7 +94,7 @@ async def test_a_driver_that_is_back_is_probed_in_the_given_order(driver: Script
     handles = record_handles(driver)
     stage = Stage(driver, pace=Pace(100_000, at_once=1))
     await stage.sweep.run()
-    driver.script["Probe"] = gives(Refused(grpc.StatusCode.UNAVAILABLE))
+    driver.script["Probe"] = gives(Rejected(grpc.StatusCode.UNAVAILABLE))
     await stage.sweep.run()
     assert stage.states() == ["Unknown"] * 3
     driver.script["Probe"] = gives(b"")
@@ -109,7 +109,7 @@ async def test_a_complete_sweep_names_what_it_did_not_find_healthy(stage: Stage)
     async def each(request: bytes) -> Message | bytes | None:
         response = await healthy(request)
         if response.volume.volume_id == "b":  # type: ignore[attr-defined]
-            return await gives(Refused(grpc.StatusCode.NOT_FOUND))(request)
+            return await gives(Rejected(grpc.StatusCode.NOT_FOUND))(request)
         return await hangs(request) if response.volume.volume_id == "c" else response  # type: ignore[attr-defined]
 
     stage.driver.script["ControllerGetVolume"] = each
@@ -119,7 +119,7 @@ async def test_a_complete_sweep_names_what_it_did_not_find_healthy(stage: Stage)
     assert (complete.driver, complete.volumes) == (NAME, 3)
     assert complete.exceptions == {"b": HealthState.INACCESSIBLE, "c": HealthState.UNKNOWN}
     assert complete.began <= complete.ended
-    stage.driver.script["Probe"] = gives(Refused(grpc.StatusCode.UNAVAILABLE))
+    stage.driver.script["Probe"] = gives(Rejected(grpc.StatusCode.UNAVAILABLE))
     await stage.sweep.run()
     assert [end.complete is not None for end in stage.sweeps.ended] == [True, False]
 
@@ -143,7 +143,7 @@ async def test_unhealthy_volumes_are_reported_to_the_listeners_once(stage: Stage
     changes: list[tuple[str, str, str]] = []
     stage.drivers.records.listeners.append(lambda driver, handle, _, new: changes.append((driver, handle, new.state)))
     await stage.sweep.run()
-    stage.driver.script["ControllerGetVolume"] = gives(Refused(grpc.StatusCode.NOT_FOUND))
+    stage.driver.script["ControllerGetVolume"] = gives(Rejected(grpc.StatusCode.NOT_FOUND))
     await stage.sweep.run()
     await stage.sweep.run()
     assert sorted(changes) == sorted(
@@ -248,7 +248,7 @@ async def test_the_first_sweep_is_due_at_once(stage: Stage) -> None:
 
 
 async def test_a_driver_that_is_back_is_swept_at_once(stage: Stage) -> None:
-    stage.driver.script["Probe"] = gives(Refused(grpc.StatusCode.UNAVAILABLE))
+    stage.driver.script["Probe"] = gives(Rejected(grpc.StatusCode.UNAVAILABLE))
     await stage.sweep.run()
     await stage.sweep.run_if_due()
     assert stage.states() == ["Unknown"] * 3

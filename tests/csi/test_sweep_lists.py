@@ -19,7 +19,7 @@ from kube.clock import SystemClock
 from tests.csi.observers import Recorder
 from tests.csi.scripted_driver import (
     NAME,
-    Refused,
+    Rejected,
     Rpc,
     Script,
     ScriptedDriver,
@@ -94,9 +94,9 @@ async def test_a_listed_volume_is_confirmed_once(stage: Stage) -> None:
     [
         pytest.param(without_problem, "Healthy", id="the get knows better"),
         pytest.param(
-            gives(Refused(grpc.StatusCode.INTERNAL)), "DataLoss", id="a get that fails leaves the list's word"
+            gives(Rejected(grpc.StatusCode.INTERNAL)), "DataLoss", id="a get that fails leaves the list's word"
         ),
-        pytest.param(gives(Refused(grpc.StatusCode.NOT_FOUND)), "Inaccessible", id="not found"),
+        pytest.param(gives(Rejected(grpc.StatusCode.NOT_FOUND)), "Inaccessible", id="not found"),
     ],
 )
 async def test_what_a_get_makes_of_a_listed_volume(stage: Stage, answer: Script, state: str) -> None:
@@ -111,7 +111,7 @@ async def test_what_a_get_makes_of_a_listed_volume(stage: Stage, answer: Script,
     ("answer", "first", "second"),
     [
         pytest.param(without_problem, "Healthy", "Healthy", id="confirmed by a get"),
-        pytest.param(gives(Refused(grpc.StatusCode.INTERNAL)), "Unknown", "Healthy", id="by two complete lists"),
+        pytest.param(gives(Rejected(grpc.StatusCode.INTERNAL)), "Unknown", "Healthy", id="by two complete lists"),
         pytest.param(get_health(b=LOST), "DataLoss", "DataLoss", id="refuted by a get"),
     ],
 )
@@ -144,7 +144,7 @@ async def test_recovery_of_a_volume_that_is_no_longer_listed(
 async def test_odd_entries(stage: Stage, entries: list[tuple[str, *tuple[tuple[int, str], ...]]], state: str) -> None:
     await stage.sweep.run()
     stage.driver.script[LISTED_UNHEALTHY] = unhealthy_list(*(volume_health(handle, *rest) for handle, *rest in entries))
-    stage.driver.script[GET_HEALTH] = gives(Refused(grpc.StatusCode.INTERNAL))
+    stage.driver.script[GET_HEALTH] = gives(Rejected(grpc.StatusCode.INTERNAL))
     await stage.sweep.run()
     assert stage.states() == ["Healthy", state, "Healthy"]
 
@@ -158,8 +158,8 @@ async def test_odd_entries(stage: Stage, entries: list[tuple[str, *tuple[tuple[i
             unhealthy_list(volume_health("b", (1, "x" * 10_000_000))), "ResourceExhausted", id="10 MB of reason"
         ),
         pytest.param(gives(b"\xff"), "MalformedAnswer", id="no list at all"),
-        pytest.param(gives(Refused(grpc.StatusCode.UNAVAILABLE)), "Unavailable", id="only the list fails"),
-        pytest.param(gives(Refused(grpc.StatusCode.ABORTED)), "Aborted", id="a token the driver does not know"),
+        pytest.param(gives(Rejected(grpc.StatusCode.UNAVAILABLE)), "Unavailable", id="only the list fails"),
+        pytest.param(gives(Rejected(grpc.StatusCode.ABORTED)), "Aborted", id="a token the driver does not know"),
     ],
 )
 async def test_without_a_list_each_volume_is_probed(stage: Stage, script: Script, code: str) -> None:
@@ -203,7 +203,7 @@ async def test_a_full_list_includes_the_unhealthy_ones(stage: Stage) -> None:
 @of_all
 @pytest.mark.parametrize(
     ("script", "state"),
-    [(healthy, "Healthy"), (gives(Refused(grpc.StatusCode.NOT_FOUND)), "Inaccessible")],
+    [(healthy, "Healthy"), (gives(Rejected(grpc.StatusCode.NOT_FOUND)), "Inaccessible")],
     ids=["the list forgot it", "it is gone"],
 )
 async def test_a_volume_that_the_list_omits_is_probed(stage: Stage, script: Script, state: str) -> None:
@@ -237,7 +237,7 @@ async def test_without_gets_a_truncated_list_reports_nothing(stage: Stage) -> No
 @of_unhealthy
 async def test_a_volume_that_is_gone_is_noticed_although_a_list_of_the_unhealthy_leaves_it_out(stage: Stage) -> None:
     await stage.sweep.run()
-    stage.driver.script[GET_HEALTH] = gives(Refused(grpc.StatusCode.NOT_FOUND))
+    stage.driver.script[GET_HEALTH] = gives(Rejected(grpc.StatusCode.NOT_FOUND))
     stage.calls()
     for _ in range(SWEEPS_PER_GET):
         await stage.sweep.run()
@@ -248,7 +248,7 @@ async def test_a_volume_that_is_gone_is_noticed_although_a_list_of_the_unhealthy
 @of_unhealthy
 async def test_a_volume_in_its_turn_is_probed_once_and_a_failure_says_nothing(stage: Stage) -> None:
     await stage.sweep.run()
-    stage.driver.script[GET_HEALTH] = gives(Refused(grpc.StatusCode.INTERNAL))
+    stage.driver.script[GET_HEALTH] = gives(Rejected(grpc.StatusCode.INTERNAL))
     stage.calls()
     for _ in range(SWEEPS_PER_GET):
         await stage.sweep.run()
@@ -260,7 +260,7 @@ async def test_a_volume_in_its_turn_is_probed_once_and_a_failure_says_nothing(st
 async def test_a_list_that_two_rounds_share_counts_once(tmp_path: Path, getting: bool) -> None:
     """A sweep and a round about volumes in use may wait for the same list; what it omits is confirmed by another."""
     async with ScriptedDriver(tmp_path / "s.sock", rpcs=FULL_LIST if getting else ONLY_LIST) as driver:
-        driver.script["ControllerGetVolume"] = gives(Refused(grpc.StatusCode.INTERNAL))
+        driver.script["ControllerGetVolume"] = gives(Rejected(grpc.StatusCode.INTERNAL))
         clock, records = SystemClock(), HealthRecords(Debounce())
         probe = DriverProbe(Endpoint(NAME, str(driver.socket)), Limits(), clock, Recorder())
         probes, negotiation = VolumeProbes(probe, records, FAST, clock), await probe.session.negotiated()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from demo.outage import all_but_one_served, all_served, refused, served
+from demo.outage import all_but_one_served, all_served, rejected, served
 from demo.view import Row
 
 
@@ -15,7 +15,7 @@ def rows(*states: str) -> list[Row]:
     ]
 
 
-REFUSED = "Rejected (StaticOnlyNoMatch)"
+REJECTED = "Rejected (StaticOnlyNoMatch)"
 
 
 @pytest.mark.parametrize(
@@ -24,8 +24,8 @@ REFUSED = "Rejected (StaticOnlyNoMatch)"
         pytest.param((), False, False, id="no pod yet"),
         pytest.param(("Bound", "Bound"), False, False, id="the last pod is not there yet"),
         pytest.param(("Bound", "Bound", "Pending"), False, False, id="the last one was not told yet"),
-        pytest.param(("Bound", REFUSED, "Bound"), True, False, id="one waits, whichever"),
-        pytest.param(("Bound", REFUSED, REFUSED), False, False, id="two wait"),
+        pytest.param(("Bound", REJECTED, "Bound"), True, False, id="one waits, whichever"),
+        pytest.param(("Bound", REJECTED, REJECTED), False, False, id="two wait"),
         pytest.param(("Bound", "Bound", "Bound"), False, True, id="all have theirs"),
     ],
 )
@@ -35,7 +35,7 @@ def test_when_the_shop_is_served(states: tuple[str, ...], all_but_one: bool, eve
 
 
 def test_served_and_waiting_pods_are_listed() -> None:
-    seen = rows("Bound", REFUSED, "Bound")
+    seen = rows("Bound", REJECTED, "Bound")
     assert served(seen) == "shop-0 has v0, shop-2 has v2"
-    assert refused(seen) == "shop-1"
-    assert refused(rows("Bound")) == ""
+    assert rejected(seen) == "shop-1"
+    assert rejected(rows("Bound")) == ""

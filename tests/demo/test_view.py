@@ -33,16 +33,16 @@ RESERVED = {"scheduler.cloud.example/reserved-volume": "pv-1"}
 BOUND = {BIND_COMPLETED: "yes"}
 
 
-def row_of(claim: Claim, *volumes: Volume, refused: str | None = None) -> Row:
+def row_of(claim: Claim, *volumes: Volume, rejected: str | None = None) -> Row:
     pod = builders.pod("web", claims=["data"])
     snapshot = snapshot_of([claim, pod, *volumes])
-    refusals = {pod.key: refused} if refused else {}
-    (row,) = claim_rows(snapshot, "default", {}, refusals, {}, START)
+    rejections = {pod.key: rejected} if rejected else {}
+    (row,) = claim_rows(snapshot, "default", {}, rejections, {}, START)
     return row
 
 
 @pytest.mark.parametrize(
-    ("claim", "volumes", "refused", "state", "volume"),
+    ("claim", "volumes", "rejected", "state", "volume"),
     [
         pytest.param(builders.claim("data"), (), None, "Pending", "", id="nothing yet"),
         pytest.param(builders.claim("data", annotations=RESERVED), (), None, "Reserved", "pv-1", id="annotated"),
@@ -63,21 +63,23 @@ def row_of(claim: Claim, *volumes: Volume, refused: str | None = None) -> Row:
             "pv-1",
             id="bound",
         ),
-        pytest.param(builders.claim("data"), (), "StaticOnlyNoMatch", "Rejected (StaticOnlyNoMatch)", "", id="refused"),
+        pytest.param(
+            builders.claim("data"), (), "StaticOnlyNoMatch", "Rejected (StaticOnlyNoMatch)", "", id="rejected"
+        ),
         pytest.param(
             builders.claim("data", annotations=RESERVED),
             (),
             "StaticOnlyNoMatch",
             "Reserved",
             "pv-1",
-            id="refused before",
+            id="rejected before",
         ),
     ],
 )
 def test_state_and_volume(
-    claim: Claim, volumes: tuple[Volume, ...], refused: str | None, state: str, volume: str
+    claim: Claim, volumes: tuple[Volume, ...], rejected: str | None, state: str, volume: str
 ) -> None:
-    row = row_of(claim, *volumes, refused=refused)
+    row = row_of(claim, *volumes, rejected=rejected)
     assert (row.state, row.volume, row.pod) == (state, volume, "web")
 
 

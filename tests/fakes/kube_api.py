@@ -54,7 +54,7 @@ class FakeKubeApi:
     def __init__(self) -> None:
         self.objects: dict[tuple[str, str], Object] = {}
         self.writes: list[Write] = []
-        self.refuse_next: list[tuple[str, Response | Unavailable]] = []
+        self.reject_next: list[tuple[str, Response | Unavailable]] = []
         self.before_write: Hook | None = None
         self.lose_responses: set[int] = set()
         self.lagging = False
@@ -199,12 +199,12 @@ class Connection:
         write = request.method != "GET"
         if write and self._server.before_write is not None:
             self._server.before_write(request)
-        for index, (part, refusal) in enumerate(self._server.refuse_next):
+        for index, (part, rejection) in enumerate(self._server.reject_next):
             if part in f"{request.method} {request.path}":
-                del self._server.refuse_next[index]
-                if isinstance(refusal, Unavailable):
-                    raise refusal
-                return refusal
+                del self._server.reject_next[index]
+                if isinstance(rejection, Unavailable):
+                    raise rejection
+                return rejection
         response = self._server.answer(request)
         if write and len(self._server.writes) in self._server.lose_responses:
             self._server.lose_responses.remove(len(self._server.writes))
@@ -220,7 +220,7 @@ class Connection:
 
 
 def failure(status: int, reason: str) -> Response:
-    """A rejection for `refuse_next`."""
+    """A rejection for `reject_next`."""
     return _failure(status, reason)
 
 

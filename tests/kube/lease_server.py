@@ -12,7 +12,7 @@ from tests.kube.scripted_transport import answer, failure
 
 
 class LeaseServer:
-    """`state`: up, down (connections refused), silent (accepts and never answers), deaf (writes, never answers).
+    """`state`: up, down (connections rejected), silent (accepts and never answers), deaf (writes, never answers).
 
     `annotations` are what was written on the Lease; a write of a `rejected` key is answered with `rejection`.
     """
@@ -44,7 +44,7 @@ class LeaseServer:
         self.requests.append(request)
         await asyncio.sleep(0)
         if self.state == "down":
-            raise Unavailable(request.method, request.path, 0, "ClientConnectorError", "refused")
+            raise Unavailable(request.method, request.path, 0, "ClientConnectorError", "rejected")
         if self.state == "silent":
             await self._clock.sleep(10_000)
         answer = self._answer(request)

@@ -8,7 +8,7 @@ TOKEN = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJzeXN0ZW0ifQ.c2lnbmF0dXJl"
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
-        ("proxy http://user:p4ss@proxy:3128 refused", "proxy http://***@proxy:3128 refused"),
+        ("proxy http://user:p4ss@proxy:3128 rejected", "proxy http://***@proxy:3128 rejected"),
         ("http://user:p4@ss@proxy:3128/x", "http://***@proxy:3128/x"),
         ("https://p4ss@host", "https://***@host"),
         ("url='http://a:p4ss@b', http://c:p4ss@d", "url='http://***@b', http://***@d"),

@@ -199,7 +199,7 @@ async def test_retry_after_is_obeyed() -> None:
 
 
 @pytest.mark.parametrize("error", [Forbidden, Unauthorized, Invalid, BadRequest, NotFound])
-async def test_a_key_is_tried_ever_more_slowly_until_what_was_refused_is_allowed(
+async def test_a_key_is_tried_ever_more_slowly_until_what_was_rejected_is_allowed(
     error: type[KubeError], caplog: pytest.LogCaptureFixture
 ) -> None:
     clock = FakeClock()

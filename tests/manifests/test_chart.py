@@ -232,7 +232,7 @@ def test_a_prometheus_that_selects_by_labels_is_given_them(helm: Helm) -> None:
         ("dryRun=true,complete.enabled=true", "complete.enabled"),
     ],
 )
-def test_what_would_not_work_is_refused_with_what_is_missing(helm: Helm, flag: str, missing: str) -> None:
+def test_what_would_not_work_is_rejected_with_what_is_missing(helm: Helm, flag: str, missing: str) -> None:
     assert missing in helm.run("template", "release", CHART, "--kube-version", "1.36", "--set", flag, fails=True)
 
 
@@ -253,7 +253,7 @@ def pods_of(documents: list[Document]) -> dict[str, Document]:
 
 @needs_helm
 @pytest.mark.parametrize("where", ["", "config.binding.", "config.health.", "scheduler.config."])
-def test_a_value_that_there_is_not_is_refused_by_its_name(helm: Helm, where: str) -> None:
+def test_a_value_that_there_is_not_is_rejected_by_its_name(helm: Helm, where: str) -> None:
     flag = f"--set={where}complte=true"
     assert "complte" in helm.run("template", "release", CHART, "--kube-version", "1.36", flag, fails=True)
 

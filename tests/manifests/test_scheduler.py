@@ -9,7 +9,7 @@ import yaml
 
 from kube.objects.api_resource import PODS
 from prebinder.command_line.flags import settings_from
-from prebinder.commands.run.scheduler import SCHEDULER_FLAGS, refuse_unclear
+from prebinder.commands.run.scheduler import SCHEDULER_FLAGS, reject_unclear
 from prebinder.config.scheduler_settings import SchedulerSettings, SchedulingSettings
 from prebinder.config.settings import parse_address
 from prebinder.preflight.requirements import SCHEDULER
@@ -108,7 +108,7 @@ def test_it_does_not_wait_for_itself_to_be_scheduled() -> None:
 
 
 def test_its_configuration_is_mounted_where_it_looks_and_can_be_read() -> None:
-    refuse_unclear(settings().scheduling)
+    reject_unclear(settings().scheduling)
     path = Path(settings().scheduling.config or "")
     (mount,) = (volume_mount for volume_mount in container()["volumeMounts"] if volume_mount["name"] == "config")
     (volume,) = (volume for volume in pod()["volumes"] if volume["name"] == "config")

@@ -13,7 +13,7 @@ import cbor2
 from kube.clock import Clock
 from prebinder.control.part import serving_control
 from prebinder.control.server import CBOR
-from scheduler.binding.pod_binding import Bound, Refused, Released
+from scheduler.binding.pod_binding import Bound, Rejected, Released
 from scheduler.framework.config import Configuration, parse
 from scheduler.plugins.registry import REGISTRY, default_data
 from scheduler.standalone.config_watch import ConfigurationInForce
@@ -32,18 +32,18 @@ profiles:
 class Scripted:
     """Implements prebinder.control.pod_binding_rpc.PodBinding: returns or raises what it was given."""
 
-    def __init__(self, answer: Bound | Released | Refused | Exception | None = None) -> None:
+    def __init__(self, answer: Bound | Released | Rejected | Exception | None = None) -> None:
         self.answer = answer
         self.calls: list[tuple[str, ...]] = []
 
-    async def bind(self, key: str, uid: str, node: str) -> Bound | Refused:
+    async def bind(self, key: str, uid: str, node: str) -> Bound | Rejected:
         answer = await self._answer("bind", key, uid, node)
-        assert isinstance(answer, Bound | Refused)
+        assert isinstance(answer, Bound | Rejected)
         return answer
 
-    async def unbind(self, key: str, uid: str) -> Released | Refused:
+    async def unbind(self, key: str, uid: str) -> Released | Rejected:
         answer = await self._answer("unbind", key, uid)
-        assert isinstance(answer, Released | Refused)
+        assert isinstance(answer, Released | Rejected)
         return answer
 
     async def _answer(self, *call: str) -> object:

@@ -8,7 +8,7 @@ from binder.reporting import announce, health_events
 from prebinder.scheduler import config_news
 
 DOCS = "".join(path.read_text() for path in (Path(__file__).parents[2] / "docs").glob("*.md"))
-OTHERS = ("Scheduled", "FailedScheduling", "Preempted", "ConfigReloaded", "ConfigRefused")
+OTHERS = ("Scheduled", "FailedScheduling", "Preempted", "ConfigReloaded", "ConfigRejected")
 MODULES = (announce, health_events, config_news)
 NAMED = {
     value

@@ -126,8 +126,8 @@ def filtered(answers: Extender, names: Sequence[str], *, seconds: float = 0, **h
 def kept(answers: Extender, names: Sequence[str], **how: Any) -> list[str]:
     """The nodes that pass the filter; every other one must have a reason."""
     result = filtered(answers, names, **how)
-    refused: Mapping[str, str] = result["FailedAndUnresolvableNodes"]
-    assert sorted([*result["NodeNames"], *refused]) == sorted(names)
+    rejected: Mapping[str, str] = result["FailedAndUnresolvableNodes"]
+    assert sorted([*result["NodeNames"], *rejected]) == sorted(names)
     return list(result["NodeNames"])
 
 

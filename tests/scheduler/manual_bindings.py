@@ -6,7 +6,7 @@ from typing import Final
 
 from binder.matching.rejection import Reason, Rejection
 from kube.objects.model import Node, Pod
-from scheduler.binding.pod_binding import Refusal, Refused
+from scheduler.binding.pod_binding import Rejected, RejectionReason
 from scheduler.standalone.manual_binding import ManualBinding
 from tests.builders import claim, node, storage_class, volume
 from tests.scheduler.scheduler_in_memory import Desk, pod
@@ -24,9 +24,9 @@ async def driven(*nodes: Node) -> AsyncIterator[tuple[Desk, ManualBinding]]:
         yield desk, driven
 
 
-def refusal(result: object) -> Refusal:
-    assert isinstance(result, Refused), result
-    return result.refusal
+def rejection(result: object) -> RejectionReason:
+    assert isinstance(result, Rejected), result
+    return result.reason
 
 
 def with_claim(desk: Desk, name: str = "web") -> Pod:

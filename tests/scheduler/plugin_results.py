@@ -10,7 +10,7 @@ from kube.objects import model
 from kube.objects.model import Record, Volume
 from kube.store.store import snapshot_of
 from scheduler.cycle.cycle import judge, placed, totals
-from scheduler.cycle.refusals import states_of
+from scheduler.cycle.rejections import states_of
 from scheduler.framework.plugin import Filter, NodeRule, ScheduleResult, Score
 from scheduler.framework.profile import Profile
 from scheduler.state.cluster import ClusterView, view_of
@@ -28,7 +28,7 @@ def view(*records: Record, now: datetime = builders.EPOCH) -> ClusterView:
 
 
 def reasons(plugin: Filter, pod: model.Pod, cluster: ClusterView) -> dict[str, Reason | None]:
-    """Why each node is refused, by its name; every form of the rule is evaluated and must agree."""
+    """Why each node is rejected, by its name; every form of the rule is evaluated and must agree."""
     rule = plugin.rule(pod_info(pod, cluster.storage, cluster.now), cluster)
     if rule is None:
         return {state.name: None for state in cluster.nodes}

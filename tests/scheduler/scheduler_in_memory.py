@@ -70,11 +70,11 @@ class Binder:
             if isinstance(answer, Exception):
                 raise answer
             return answer
-        refused = self.bound(placement)
-        if refused is None:
+        rejected = self.bound(placement)
+        if rejected is None:
             self.nodes[placement.pod.name] = placement.node
             self.shown(placement)
-        return refused
+        return rejected
 
 
 @dataclass
@@ -195,7 +195,7 @@ def _document(pod: Pod) -> Object:
 
 
 class Evictions:
-    """Notes who was to be evicted; it is refused unless `accepts`."""
+    """Notes who was to be evicted; it is rejected unless `accepts`."""
 
     def __init__(self) -> None:
         self.accepts = False

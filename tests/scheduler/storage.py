@@ -134,13 +134,13 @@ class Instance:
     async def carry_out(self, placement: ScheduleResult) -> Rejection | None:
         """Bind and, if that fails, roll back."""
         try:
-            refused = await self.plugin.pre_bind(placement)
+            rejected = await self.plugin.pre_bind(placement)
         except Exception:
             await self.plugin.roll_back(placement)
             raise
-        if refused is not None:
+        if rejected is not None:
             await self.plugin.roll_back(placement)
-        return refused
+        return rejected
 
     def listening(self) -> int:
         kinds = (self.store.pods, self.store.nodes, self.store.claims, self.store.volumes)

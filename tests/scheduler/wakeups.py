@@ -1,4 +1,4 @@
-"""What wakes pods, by the names of the plugins that refused them."""
+"""What wakes pods, by the names of the plugins that rejected them."""
 
 from scheduler.plugins.registry import REGISTRY
 from scheduler.queue.hints import Hints

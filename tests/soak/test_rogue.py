@@ -21,7 +21,7 @@ from soak.judge.rules import Violation
 from soak.judge.writes import Authors, Parties, read
 from soak.run import judge_rest
 from soak.schedule import Setting
-from soak.stage.client import Client, Document, Refused
+from soak.stage.client import Client, Document, Rejected
 from soak.stage.rights import SYSTEM
 from soak.stage.stage import Stage, staged
 from soak.terrain import NAMESPACE
@@ -129,7 +129,7 @@ async def plant(rogue: Rogue) -> None:
 
     await rogue.volume("hints-12", {"metadata": {"labels": {"mine": "now"}}})  # only our fields
     await rogue.volume("hints-12", annotate(bound_at="now"), conditional=False)  # every write is conditional
-    with pytest.raises(Refused, match="403"):
+    with pytest.raises(Rejected, match="403"):
         await rogue.client.delete("PersistentVolume", "hints-12")  # nothing is deleted
 
     await claims_of(rogue, "early", "disks", gates=(GATE,))

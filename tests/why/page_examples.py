@@ -15,8 +15,8 @@ from typing import Any, Final
 from rich.console import Console
 
 from binder.matching.rejection import Reason, Rejection
-from binder.model.decision import Refuse
-from binder.reporting.announce import refusal_note
+from binder.model.decision import Reject
+from binder.reporting.announce import rejection_note
 from kube.objects.model import SELECTED_NODE
 from prebinder.commands.why import PLAIN_WIDTH
 from tests.builders import ZONE
@@ -92,14 +92,14 @@ class Example:
 
 
 @dataclass(frozen=True)
-class Refusal:
+class ControllerEvent:
     """An Event of the controller about a pod for which it reserves nothing."""
 
     reason: Reason
     rejections: tuple[Rejection, ...] = field(default=())
 
     def text(self) -> str:
-        note = refusal_note(Refuse(pod_record("db-0"), self.reason, self.rejections))
+        note = rejection_note(Reject(pod_record("db-0"), self.reason, self.rejections))
         return f"Warning  {self.reason}  pod/db-0  {note}"
 
 
@@ -158,7 +158,7 @@ def _unreachable_storage() -> Document:
     return {**made, "status": {"storageHealth": [{"name": DRIVER, "healthConditions": [condition]}]}}
 
 
-EXAMPLES: Final[dict[Reason, Example | Refusal]] = {
+EXAMPLES: Final[dict[Reason, Example | ControllerEvent]] = {
     Reason.TOPOLOGY_NOT_ALLOWED: _about_claim(
         claim(),
         {**NOW_MADE, "allowedTopologies": [{"matchLabelExpressions": [{"key": ZONE, "values": ["c"]}]}]},
@@ -207,7 +207,7 @@ EXAMPLES: Final[dict[Reason, Example | Refusal]] = {
     Reason.DRIVER_NOT_ON_NODE: _about_claim(
         claim(metadata=_CHOSEN), LATER, *_INSTALLED, node("n2"), csi_node("n2"), pod("db-0", "data")
     ),
-    Reason.EXPLANATION_PENDING: Refusal(Reason.EXPLANATION_PENDING),
+    Reason.EXPLANATION_PENDING: ControllerEvent(Reason.EXPLANATION_PENDING),
     Reason.EXTENDER_UNAVAILABLE: _about_pod(
         pod("db-0", "data"),
         *BOUND,
@@ -218,7 +218,7 @@ EXAMPLES: Final[dict[Reason, Example | Refusal]] = {
             "default-scheduler",
         ),
     ),
-    Reason.HEALTH_UNKNOWN: Refusal(Reason.HEALTH_UNKNOWN),
+    Reason.HEALTH_UNKNOWN: ControllerEvent(Reason.HEALTH_UNKNOWN),
     Reason.IMMEDIATE_CLAIM: _about_pod(pod("db-0", "data"), claim(metadata=_NEW), volume(), _STATIC),
     Reason.INCONCLUSIVE: Example("pvc/data", [claim()], (Source.CLASSES,)),
     Reason.INSUFFICIENT_STORAGE: _about_claim(
@@ -235,7 +235,7 @@ EXAMPLES: Final[dict[Reason, Example | Refusal]] = {
             "kubelet",
         ),
     ),
-    Reason.NO_JOINT_ASSIGNMENT: Refusal(
+    Reason.NO_JOINT_ASSIGNMENT: ControllerEvent(
         Reason.NO_JOINT_ASSIGNMENT,
         (
             Rejection(Reason.NO_JOINT_ASSIGNMENT, "zone a", "2 volumes at once", "none for web/logs"),
@@ -319,9 +319,9 @@ EXAMPLES: Final[dict[Reason, Example | Refusal]] = {
     Reason.SELECTOR_TOO_LARGE: _about_claim(claim(spec=_LARGE_SELECTOR), volume(), _STATIC),
     Reason.NO_VOLUME_FITS: _about_claim(claim(), volume(size="5Gi"), _STATIC),
     Reason.CLASS_NOT_FOUND: _about_claim(claim(storage_class="fsat"), storage_class()),
-    Reason.TOO_MANY_CLAIMS: Refusal(Reason.TOO_MANY_CLAIMS),
+    Reason.TOO_MANY_CLAIMS: ControllerEvent(Reason.TOO_MANY_CLAIMS),
     Reason.TOPOLOGY_CONFLICT: _about_pod(pod("db-0", "data"), *BOUND, node("a1", "a", cordoned=True), node("b1", "b")),
-    Reason.TOPOLOGY_CONTRADICTED: Refusal(Reason.TOPOLOGY_CONTRADICTED),
+    Reason.TOPOLOGY_CONTRADICTED: ControllerEvent(Reason.TOPOLOGY_CONTRADICTED),
     Reason.UNHEALTHY: _about_volume(volume(zone="a"), node("a1", "a"), _unreachable_storage()),
     Reason.ATTACH_LIMIT_REACHED: _about_pod(
         pod("db-0", "data"),
@@ -376,7 +376,7 @@ def example_on(page: Path) -> str:
     return str(example)
 
 
-def _written(examples: Iterable[tuple[Reason, Example | Refusal]]) -> None:
+def _written(examples: Iterable[tuple[Reason, Example | ControllerEvent]]) -> None:
     for code, example in examples:
         page = page_of(code)
         if isinstance(example, Example):

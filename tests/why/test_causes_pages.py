@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 from binder.matching.rejection import Reason
-from tests.why.page_examples import EXAMPLES, Refusal, example_on, page_of
+from tests.why.page_examples import EXAMPLES, ControllerEvent, example_on, page_of
 
 ROOT: Final = Path(__file__).parents[2]
 FOLDER: Final = ROOT / "docs" / "causes"
@@ -97,7 +97,7 @@ def test_a_page_says_what_it_means_how_to_see_it_how_to_fix_it_and_shows_it(page
 @pytest.mark.parametrize("code", EXAMPLES, ids=str)
 def test_an_example_is_what_the_program_prints(code: Reason) -> None:
     shown, example = example_on(page_of(code)), EXAMPLES[code]
-    if isinstance(example, Refusal):
+    if isinstance(example, ControllerEvent):
         assert shown.split() == example.text().split()
     else:
         assert shown == example.text(), "run python -m tests.why.page_examples"

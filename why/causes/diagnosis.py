@@ -9,7 +9,7 @@ from binder.matching.matching import IMMEDIATE, binding_mode
 from binder.matching.rejection import Reason
 from kube.objects.model import SELECTED_NODE, WAIT_FOR_FIRST_CONSUMER, Claim, Pod, Volume, value_of
 from kube.rules.duration import age_text
-from why.causes.claims.creation import creation_refused
+from why.causes.claims.creation import creation_rejected
 from why.causes.claims.data_sources import original_of
 from why.causes.claims.lifecycle import file_system_waits
 from why.causes.finding import Finding, Step
@@ -108,7 +108,7 @@ def explain_volume(facts: Facts, volume: Volume) -> Item:
 def explain_absent_claim(facts: Facts, namespace: str, name: str) -> Item | None:
     """Return why a claim was not created although a controller tried, None if nothing shows that."""
     facts = facts.for_one()
-    finding = creation_refused(facts, namespace, name)
+    finding = creation_rejected(facts, namespace, name)
     return (
         None
         if finding is None

@@ -8,7 +8,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from binder.matching.evidence import affinity_text
-from binder.matching.matching import class_of, controller_refusal, default_class
+from binder.matching.matching import class_of, controller_rejection, default_class
 from binder.matching.rejection import Reason
 from kube.objects.model import Claim, Node, Pod, Volume
 from kube.rules.duration import age_text
@@ -108,7 +108,7 @@ def own_volume(facts: Facts, claim: Claim) -> Volume | None:
     """
     snapshot = facts.need(Source.VOLUMES)
     tied = (snapshot.volumes[name] for name in sorted(snapshot.volumes_by_claim.get(claim.key, ())))
-    fitting = (volume for volume in tied if controller_refusal(claim, volume, delayed=False) is None)
+    fitting = (volume for volume in tied if controller_rejection(claim, volume, delayed=False) is None)
     return next((volume for volume in fitting if volume.claim is not None), None)
 
 

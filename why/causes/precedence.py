@@ -64,7 +64,7 @@ CLAIM_CHECKS: Final[tuple[ClaimCheck, ...]] = (
     provisioning.provisioner_stopped,
     # What the provisioner itself reports, or that it reports nothing.
     allowed_topologies.chosen_node_not_allowed,
-    reported.refused_by_provisioner,
+    reported.rejected_by_provisioner,
     provisioning.provisioner_silent,
     # Explain a claim only if nothing else does.
     claim_and_class.ambiguous_default_class,
@@ -74,7 +74,7 @@ CLAIM_CHECKS: Final[tuple[ClaimCheck, ...]] = (
 """For a claim that is not bound. What remains is explained by the pod that waits for it."""
 
 UNREAD_CLAIM_CHECKS: Final[tuple[ClaimCheck, ...]] = (
-    reported.refused_by_provisioner,
+    reported.rejected_by_provisioner,
     unread_class.reported_mismatch,
     unread_class.reported_class_not_found,
     unread_class.reported_without_class,
@@ -106,7 +106,7 @@ DECISIVE: Final = frozenset[ClaimCheck]({claim_and_class.waits_for_first_consume
 POD_CHECKS: Final[tuple[PodCheck, ...]] = (
     # Our own gate, and what keeps the controller from removing it.
     volumes.held_back,
-    reported.refused_by_controller,
+    reported.rejected_by_controller,
     # No scheduler has considered the pod: the state of nodes is not the reason yet.
     scheduling.gated_by_others,
     scheduling.scheduler_not_running,
@@ -125,7 +125,7 @@ POD_CHECKS: Final[tuple[PodCheck, ...]] = (
     scheduling.gated,
     devices.device_claim_pending,
     # Last, what only a text or its absence shows: nodes that an extender rejects, and symptoms without a visible cause.
-    reported.refused_by_extender,
+    reported.rejected_by_extender,
     reported.bind_timeout,
     reported.no_free_storage,
     provisioning.provisioner_never_seen,

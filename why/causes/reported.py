@@ -86,9 +86,9 @@ _ADVICE: Final[Mapping[Reason, str]] = {
 }
 
 _EXTENDER: Final = re.compile(
-    r"Post \"?https?://[^\"]*/?(?:filter|prioritize)|extender.*(?:refused|timeout|deadline)", re.IGNORECASE
+    r"Post \"?https?://[^\"]*/?(?:filter|prioritize)|extender.*(?:rejected|timeout|deadline)", re.IGNORECASE
 )
-_REFUSED_BY_EXTENDER: Final = re.compile(
+_REJECTED_BY_EXTENDER: Final = re.compile(
     rf"claim \S+ would get (?:a new )?volume.*?: (?P<code>{Reason.RESERVED_FOR_OTHER}|{Reason.UNHEALTHY})\b[^,]*,? "
     r"(?P<why>[^,.]*)"
 )
@@ -132,7 +132,7 @@ def provisioner_failure(facts: Facts, claim: Claim) -> Failure | None:
     return None
 
 
-def refused_by_provisioner(facts: Facts, claim: Claim) -> Finding | None:
+def rejected_by_provisioner(facts: Facts, claim: Claim) -> Finding | None:
     """The provisioner tried and reports a failure, which is all that is known."""
     failure = provisioner_failure(facts, claim)
     if failure is None:
@@ -186,13 +186,13 @@ def extender_unavailable(facts: Facts, pod: Pod) -> Finding | None:
     )
 
 
-def refused_by_extender(facts: Facts, pod: Pod) -> Finding | None:
+def rejected_by_extender(facts: Facts, pod: Pod) -> Finding | None:
     """Nodes fit by Kubernetes' rules, and pvc-prebinder's extender rejects them because of their volumes."""
-    words = of_scheduler(facts, pod, _REFUSED_BY_EXTENDER)
-    refused = None if words is None else _REFUSED_BY_EXTENDER.search(words.found)
-    if words is None or refused is None:
+    words = of_scheduler(facts, pod, _REJECTED_BY_EXTENDER)
+    rejected = None if words is None else _REJECTED_BY_EXTENDER.search(words.found)
+    if words is None or rejected is None:
         return None
-    code = Reason(refused["code"])
+    code = Reason(rejected["code"])
     is_reserved = code is Reason.RESERVED_FOR_OTHER
     message = "reserved for another claim" if is_reserved else "unhealthy"
     note = "a reservation ends by itself when it expires or its pod is gone" if is_reserved else "repair the volume"
@@ -205,7 +205,7 @@ def refused_by_extender(facts: Facts, pod: Pod) -> Finding | None:
     )
 
 
-def refused_by_controller(facts: Facts, pod: Pod) -> Finding | None:
+def rejected_by_controller(facts: Facts, pod: Pod) -> Finding | None:
     """The pod has our gate, and the controller's last Event tells why no volumes are reserved for it.
 
     The gate only shows that it waits; the controller has planned all claims of the pod together, and knows the rule.
@@ -213,16 +213,16 @@ def refused_by_controller(facts: Facts, pod: Pod) -> Finding | None:
     if not facts.annotations.carries_gate(pod):
         return None
     event = next((event for event in facts.events_of("Pod", pod.key) if event.reporter.endswith(_CONTROLLER)), None)
-    refusal = None if event is None else _OF_CONTROLLER.match(event.note)
-    if event is None or refusal is None or refusal["code"] not in _CODES:
+    rejection = None if event is None else _OF_CONTROLLER.match(event.note)
+    if event is None or rejection is None or rejection["code"] not in _CODES:
         return None
     rejections = [line for line in event.note.splitlines()[1:] if line][:_MAX_REJECTIONS]
     whose = f"Event {event.reason} of {event.reporter}"
-    state = "reserves no volumes for the pod" if refusal["state"].startswith("No") else "has not bound its volumes"
+    state = "reserves no volumes for the pod" if rejection["state"].startswith("No") else "has not bound its volumes"
     return Finding(
-        Reason(refusal["code"]),
-        f"pvc-prebinder {state}, so the pod keeps its scheduling gate.{refusal['advice']}",
-        (pod_link(pod, "SchedulingGated"), Link("Scheduler", "pvc-prebinder", refusal["code"])),
+        Reason(rejection["code"]),
+        f"pvc-prebinder {state}, so the pod keeps its scheduling gate.{rejection['advice']}",
+        (pod_link(pod, "SchedulingGated"), Link("Scheduler", "pvc-prebinder", rejection["code"])),
         tuple(Evidence(whose, "", line) for line in rejections) or (quoted(facts, event),),
         (
             Step(

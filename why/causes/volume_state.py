@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from binder.assignment.volume_policy import refuse_health
+from binder.assignment.volume_policy import reject_health
 from binder.health.published_sweeps import published_sweeps, swept_health
 from binder.health.quarantine import in_quarantine
-from binder.matching.matching import controller_refusal
+from binder.matching.matching import controller_rejection
 from binder.matching.rejection import Reason
 from kube.objects.model import Claim, Volume, value_of
 from kube.rules.duration import age_text
@@ -74,14 +74,14 @@ def volume_unhealthy(facts: Facts, volume: Volume) -> Finding | None:
     """Its driver, a node or Kubernetes reports the volume unhealthy (KEP-1432; binder.health.reported_health)."""
     facts.has(Source.CLAIMS)
     facts.has(Source.CSI_NODES)
-    refusal = refuse_health(facts.derived.view, volume, facts.now)
-    if refusal is None or refusal.reason is not Reason.UNHEALTHY:
+    rejection = reject_health(facts.derived.view, volume, facts.now)
+    if rejection is None or rejection.reason is not Reason.UNHEALTHY:
         return None
     return Finding(
         Reason.UNHEALTHY,
-        f"The volume is unhealthy: {refusal.offered}.",
+        f"The volume is unhealthy: {rejection.offered}.",
         (volume_link(volume, "unhealthy"),),
-        (Evidence(volume_object(volume), refusal.wanted, refusal.offered),),
+        (Evidence(volume_object(volume), rejection.wanted, rejection.offered),),
         (
             Step(
                 f"kubectl describe pv {volume.name}",
@@ -300,8 +300,8 @@ def _not_taken(facts: Facts, volume: Volume) -> str:
         return ", which does not exist"
     if claim.volume_name not in {"", volume.name}:
         return f", which has volume {claim.volume_name}"
-    refusal = controller_refusal(claim, volume, delayed=False)
-    return f", which it does not fit: {refusal}" if refusal is not None else ""
+    rejection = controller_rejection(claim, volume, delayed=False)
+    return f", which it does not fit: {rejection}" if rejection is not None else ""
 
 
 def _probed(facts: Facts, volume: Volume) -> tuple[Evidence, ...]:

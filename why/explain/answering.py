@@ -7,7 +7,7 @@ from typing import Final
 from kube.errors import Forbidden
 from kube.objects.model import LabelSelector
 from kube.rules.selectors import matches_labels
-from why.causes.claims.creation import refused_claims
+from why.causes.claims.creation import rejected_claims
 from why.causes.diagnosis import explain_absent_claim, explain_claim, explain_pod, explain_volume
 from why.causes.objects import CLAIM, POD, VOLUME
 from why.causes.termination import overdue
@@ -144,6 +144,6 @@ def waiting(facts: Facts, namespace: str, selector: LabelSelector | None = None)
         if selector is None or matches_labels(selector, facts.labels_of(claim))
     ]
     if selector is None:
-        refused = (key for key in refused_claims(facts) if "/".join(key) not in explained)
-        chosen += [Target(CLAIM, name, refused_in) for refused_in, name in refused]
+        rejected = (key for key in rejected_claims(facts) if "/".join(key) not in explained)
+        chosen += [Target(CLAIM, name, rejected_in) for rejected_in, name in rejected]
     return [target for target in chosen if namespace in {"", target.namespace}]

@@ -100,7 +100,7 @@ class Tally:
 def tallies(match: Match, volumes: Iterable[Volume]) -> list[Tally]:
     """Return the rejections of a claim grouped by reason, the most informative first."""
     by_reason: dict[Reason, Tally] = {}
-    for volume, reason in match.refusals(volumes):
+    for volume, reason in match.rejected_volumes(volumes):
         by_reason.setdefault(reason, Tally(reason)).volumes.append(volume)
     order = {reason: place for place, reason in enumerate(_MOST_TELLING_FIRST)}
     return sorted(by_reason.values(), key=lambda tally: order.get(tally.reason, -1))
@@ -113,11 +113,11 @@ def print_table(matches: Sequence[Match], volumes: Sequence[Volume], console: Co
         return
     print_unbroken(_answers(matches, volumes), console)
     for match in matches:
-        refused = tallies(match, volumes)
-        if refused:
+        rejected = tallies(match, volumes)
+        if rejected:
             console.print()
-            console.print(_heading(match, sum(len(tally.volumes) for tally in refused)))
-            print_unbroken(_refusals(match, refused), console)
+            console.print(_heading(match, sum(len(tally.volumes) for tally in rejected)))
+            print_unbroken(_rejections(match, rejected), console)
 
 
 def answer_text(match: Match, volumes: Iterable[Volume]) -> str:
@@ -163,17 +163,17 @@ def _heading(match: Match, count: int) -> Text:
     return Text(f"{match.claim.key}{where}: why not the {count} {others}{'' if count == 1 else 's'}", style="bold")
 
 
-def _refusals(match: Match, refused: Iterable[Tally]) -> Table:
+def _rejections(match: Match, rejected: Iterable[Tally]) -> Table:
     table = plain_table("REASON", "VOLUMES", "NEAREST", "WANTED", "FOUND")
     table.columns[1].justify = "right"
-    for rejection, count in _nearest(match, refused):
+    for rejection, count in _nearest(match, rejected):
         table.add_row(
             rejection.reason, str(count), Text(rejection.subject), Text(rejection.wanted), Text(rejection.offered)
         )
     return table
 
 
-def _nearest(match: Match, refused: Iterable[Tally]) -> Iterator[tuple[Rejection, int]]:
-    for tally in refused:
+def _nearest(match: Match, rejected: Iterable[Tally]) -> Iterator[tuple[Rejection, int]]:
+    for tally in rejected:
         nearest = tally.nearest(match.claim.request, 1)
         yield next(match.rejections(nearest)), len(tally.volumes)

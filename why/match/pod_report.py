@@ -61,11 +61,11 @@ def print_pods(answers: Sequence[PodAnswer], console: Console) -> None:
         overview.add_row(Text(answer.pod.key), count, *_example(answer, fitting))
     print_unbroken(overview, console)
     for answer in answers:
-        refused = list(_tallies(answer))
-        if refused:
+        rejected = list(_tallies(answer))
+        if rejected:
             console.print()
             console.print(Text(f"{answer.pod.key}: why nodes are rejected", style="bold"))
-            print_unbroken(_refusals(refused), console)
+            print_unbroken(_rejections(rejected), console)
 
 
 def _example(answer: PodAnswer, fitting: Sequence[NodeAnswer]) -> tuple[Text, Text]:
@@ -95,10 +95,10 @@ def _tallies(answer: PodAnswer) -> Iterator[tuple[Rejection, int]]:
         yield first[reason], count
 
 
-def _refusals(refused: Iterable[tuple[Rejection, int]]) -> Table:
+def _rejections(rejected: Iterable[tuple[Rejection, int]]) -> Table:
     table = plain_table("REASON", "NODES", "FIRST", "WANTED", "FOUND")
     table.columns[1].justify = "right"
-    for rejection, count in refused:
+    for rejection, count in rejected:
         row = Text(rejection.subject), Text(rejection.wanted), Text(rejection.offered)
         table.add_row(rejection.reason, str(count), *row)
     return table

@@ -80,14 +80,14 @@ def command(print_schema: bool, **given: Any) -> int:
         sys.stdout.write(json.dumps(FILE.schema(), indent=2) + "\n")
         return ExitCode.FINE
     settings = override(SchedulerSettings(), given, SCHEDULER_FLAGS)
-    refuse_unclear(settings.scheduling)
+    reject_unclear(settings.scheduling)
     # Imported lazily: the help needs no HTTP.
     from prebinder.scheduler.process import run_scheduler  # noqa: PLC0415
 
     return run_scheduler(settings)
 
 
-def refuse_unclear(settings: SchedulingSettings) -> None:
+def reject_unclear(settings: SchedulingSettings) -> None:
     """Raise UsageError unless exactly one of --name and --config is given."""
     if settings.scheduler_names and settings.config:
         raise UsageError("--name and --config are mutually exclusive: the configuration names the schedulers")

@@ -168,7 +168,7 @@ def test_a_planted_mistake_is_found(placements: Cluster, line: str) -> None:
     ],
     ids=lambda case: f"{case[1]}-{case[0]}",
 )
-def test_each_operator_refuses(expression: tuple[str, str, list[str]]) -> None:
+def test_each_operator_rejects(expression: tuple[str, str, list[str]]) -> None:
     assert len(violations(with_two_nodes(pod("p", affinity=by_node(expression))))) == 1
 
 

@@ -18,8 +18,8 @@ def test_what_is_compared_with_the_echo_answers_as_much(claim: str) -> None:
     assert read(body).names == NAMES
     answers, echo = ours(len(NAMES), NOW), Echo()
     assert len(answers.prioritize(body, NOW).body) >= len(echo.prioritize(body, NOW).body)
-    refused = claim == PLAIN
-    assert (answers.filter(body, NOW).body == echo.filter(body, NOW).body) is not refused
+    rejected = claim == PLAIN
+    assert (answers.filter(body, NOW).body == echo.filter(body, NOW).body) is not rejected
 
 
 def test_the_extender_is_timed() -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from binder.matching.rejection import Reason
-from binder.model.decision import Decision, Refuse, Reserve
+from binder.model.decision import Decision, Reject, Reserve
 from binder.model.view import View
 from binder.planning.plan import holds_of, plan
 from kube.objects.constraints import GCE, Constraints, HostPort, InlineDisk, PodTerm, SpreadConstraint
@@ -48,7 +48,7 @@ def places(seen: View) -> dict[str, str]:
 
 
 def reasons(decision: Decision) -> set[Reason]:
-    assert isinstance(decision, Refuse), decision
+    assert isinstance(decision, Reject), decision
     return {rejection.reason for rejection in decision.rejections}
 
 
@@ -74,7 +74,7 @@ def test_no_volume_beside_a_running_pod_that_forbids_newcomers() -> None:
     assert places(view(*LOCAL, running, *db(0, None))) == {"db-0": "n2"}
 
 
-def test_a_refusal_names_the_rule_and_the_node() -> None:
+def test_a_rejection_names_the_rule_and_the_node() -> None:
     seen = view(node("n1"), volume("v", node="n1"), pod("guard", node="n1", constraints=APART), *db(0, None))
     assert Reason.EXISTING_POD_ANTI_AFFINITY in reasons(planned(seen)["db-0"])
     seen = view(node("n1"), volume("v", node="n1"), pod("old", node="n1", labels={"app": "db"}), *db(0))
@@ -111,7 +111,7 @@ def test_a_zonal_volume_is_not_reserved_where_its_pod_could_take_the_only_node_o
     seen = view(*hosts(a=2), only_here, volume("wide", zone="a", size="20Gi"), *dbs(2))
     decisions = planned(seen)
     assert chosen(decisions["db-0"]) == {"data-0": "local"}
-    assert isinstance(decisions["db-1"], Refuse)
+    assert isinstance(decisions["db-1"], Reject)
 
 
 def test_pods_reserved_earlier_count() -> None:
@@ -145,8 +145,8 @@ def test_a_reserved_pod_in_the_way_is_named() -> None:
     (decision,) = plan(seen, [first], NOW)
     assert isinstance(decision, Reserve)
     later = replace(seen, ledger=seen.ledger.with_holds(holds_of(decision)))
-    (refused,) = plan(later, [second], NOW)
-    assert Reason.OTHER_POD_PENDING in reasons(refused)
+    (rejected,) = plan(later, [second], NOW)
+    assert Reason.OTHER_POD_PENDING in reasons(rejected)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_spread_counts_what_the_pass_has_reserved() -> None:
     """Zone a alone has volumes: the second pod would be two ahead of zone b."""
     decisions = planned(view(*hosts(a=3, b=3), *zonal(a=4), *dbs(2, SPREAD)))
     assert isinstance(decisions["db-0"], Reserve)
-    assert isinstance(decisions["db-1"], Refuse)
+    assert isinstance(decisions["db-1"], Reject)
 
 
 def test_spread_over_nodes_waits_where_it_is_not_certain_on_which_node_a_reserved_pod_will_be() -> None:

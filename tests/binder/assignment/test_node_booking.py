@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from binder.matching.rejection import Reason
-from binder.model.decision import Decision, Refuse, Reserve
+from binder.model.decision import Decision, Reject, Reserve
 from binder.planning.plan import holds_of, plan
 from kube.objects.model import BIND_COMPLETED, Record
 from tests.binder.views import NOW, chosen, planned, view
@@ -47,7 +47,7 @@ def test_a_claim_left_to_others_needs_room_for_its_attachment() -> None:
     selected = claim("scratch", storage_class="made", annotations={"volume.kubernetes.io/selected-node": "n1"})
     others = (*two_nodes(n1=0), made_claim("scratch")[0], selected, claim("data"), *LOCAL)
     decision = planned(view(*others, pod("web", claims=("data", "scratch"))))["web"]
-    assert isinstance(decision, Refuse)
+    assert isinstance(decision, Reject)
     assert decision.reason is Reason.NO_NODE_FITS
     assert Reason.ATTACH_LIMIT_REACHED in {rejection.reason for rejection in decision.rejections}
 

@@ -91,12 +91,12 @@ async def test_an_outage_between_two_writes_does_not_make_a_half_committed_pod_u
 
     def fail(request: Request) -> None:
         if request.path.rpartition("/")[2] in concerned and len(world.server.writes) >= 1:
-            world.server.refuse_next.append((request.path, Unavailable("PATCH", request.path, 0, "Timeout", "down")))
+            world.server.reject_next.append((request.path, Unavailable("PATCH", request.path, 0, "Timeout", "down")))
 
     if written:
         world.server.lose_responses = {1}
     world.server.before_write = fail
-    world.server.refuse_next += [("GET", Unavailable("GET", "", 0, "Timeout", "down"))] * (1 if written else 0)
+    world.server.reject_next += [("GET", Unavailable("GET", "", 0, "Timeout", "down"))] * (1 if written else 0)
     async with world.process() as process:
         await process.run(0.2)
         assert committed(world, "first") == "pv-1" or committed(world, "more") == "pv-1"

@@ -258,7 +258,7 @@ async def test_a_reservation_of_a_volume_known_to_be_unhealthy_does_not_last() -
 
 
 @pytest.mark.parametrize("before", [DEGRADED, HealthState.UNKNOWN], ids=["recovers", "has a driver that answers again"])
-async def test_a_refused_pod_gets_the_volume_that(before: HealthState) -> None:
+async def test_a_rejected_pod_gets_the_volume_that(before: HealthState) -> None:
     world = ward(1)
     world.observe(before, "pv-1")
     world.put(claim_object("data"), pod_object("web", ["data"]))
@@ -286,24 +286,24 @@ async def test_what_the_api_server_does_not_accept_is_reported_and_retried_ever_
     status: int, reason: str
 ) -> None:
     world = ward()
-    world.server.refuse_next += [("PATCH", failure(status, reason))] * 1000
+    world.server.reject_next += [("PATCH", failure(status, reason))] * 1000
     async with world.process() as process:
         world.observe(LOST, "pv-1")
         await process.run(6)
-        tries = 1000 - len(world.server.refuse_next)
+        tries = 1000 - len(world.server.reject_next)
         assert 3 < tries < 10
         rejected = [event for event in process.sink.events if event.reason == "WriteRejected"]
         assert {event.regarding.name for event in rejected} == {"pv-1"}
         assert rejected[0].note.endswith(f": {reason}")
-        world.server.refuse_next.clear()
+        world.server.reject_next.clear()
         await process.run(60)
         assert quarantined(world) == ["pv-1"]
 
 
 async def test_a_volume_that_changes_all_the_time_is_not_patched_all_the_time() -> None:
     world = ward()
-    world.server.refuse_next += [("PATCH", failure(409, "Conflict"))] * 1000
+    world.server.reject_next += [("PATCH", failure(409, "Conflict"))] * 1000
     async with world.process() as process:
         world.observe(LOST, "pv-1")
         await process.run(60)
-        assert 1000 - len(world.server.refuse_next) < 15
+        assert 1000 - len(world.server.reject_next) < 15

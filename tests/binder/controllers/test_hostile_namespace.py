@@ -102,7 +102,7 @@ async def test_a_deleted_pod_gives_its_volumes_back_at_once() -> None:
         assert holder(world, "pv-1") == ""
 
 
-async def test_a_refusal_names_the_claim_that_has_the_volume() -> None:
+async def test_a_rejection_names_the_claim_that_has_the_volume() -> None:
     """Not a defect but a fact to know: names of others' claims, volumes and nodes are seen in one's own Events."""
     world = World(Mode.PREBIND)
     world.put(volume_object("pv-1"), claim_object("secret-project"), pod_object("web", ["secret-project"], gated=True))

@@ -1,4 +1,4 @@
-"""The loop over pods: what wakes one, what a refusal and a rehearsal do, and that one odd object stops no other pod."""
+"""The loop over pods: what wakes one, what a rejection and a dry run do, and that one odd object stops no other pod."""
 
 from copy import deepcopy
 
@@ -139,11 +139,11 @@ APPEARING: dict[str, tuple[list[Object], Object]] = {
     ),
     "claim": ([volume_object("pv-1")], claim_object("data")),
 }
-"""What was missing when the pod was refused, and what was there."""
+"""What was missing when the pod was rejected, and what was there."""
 
 
 @pytest.mark.parametrize("missing", APPEARING)
-async def test_a_refused_pod_is_woken_by_a_new(missing: str) -> None:
+async def test_a_rejected_pod_is_woken_by_a_new(missing: str) -> None:
     there, appearing = deepcopy(APPEARING[missing])
     world = World()
     world.put(*there, pod_object("web", ["data"], unschedulable=True))
@@ -155,7 +155,7 @@ async def test_a_refused_pod_is_woken_by_a_new(missing: str) -> None:
     assert world.reserved("data") == "pv-1"
 
 
-async def test_a_released_volume_wakes_the_pod_that_was_refused() -> None:
+async def test_a_released_volume_wakes_the_pod_that_was_rejected() -> None:
     world = World()
     world.put(volume_object("pv-1"), claim_object("first"), pod_object("first", ["first"]))
     async with world.process() as process:
@@ -167,7 +167,7 @@ async def test_a_released_volume_wakes_the_pod_that_was_refused() -> None:
     assert world.reserved("second") == "pv-1"
 
 
-async def test_the_same_refusal_is_reported_once() -> None:
+async def test_the_same_rejection_is_reported_once() -> None:
     world = World()
     world.put(volume_object("pv-1", "1Gi"), claim_object("data"), pod_object("web", ["data"]))
     async with world.process() as process:
@@ -214,11 +214,11 @@ async def test_a_dry_run_counts_what_it_would_reserve_and_reserves_no_volume_twi
 async def test_what_the_api_server_forbids_is_tried_ever_more_slowly_until_it_is_allowed() -> None:
     world = World()
     world.put(volume_object("pv-1"), claim_object("data"), pod_object("web", ["data"]))
-    world.server.refuse_next += [("PATCH", failure(403, "Forbidden"))] * 1000
+    world.server.reject_next += [("PATCH", failure(403, "Forbidden"))] * 1000
     async with world.process() as process:
         await process.run(600)
         assert process.connection.requests < 25
-        world.server.refuse_next.clear()
+        world.server.reject_next.clear()
         await process.run(60)
     assert world.reserved("data") == "pv-1"
 
@@ -226,7 +226,7 @@ async def test_what_the_api_server_forbids_is_tried_ever_more_slowly_until_it_is
 async def test_writes_that_the_server_rejects_are_retried_ever_more_slowly() -> None:
     world = World()
     world.put(volume_object("pv-1"), claim_object("data"), pod_object("web", ["data"]))
-    world.server.refuse_next += [("PATCH", failure(422, "Invalid"))] * 1000
+    world.server.reject_next += [("PATCH", failure(422, "Invalid"))] * 1000
     async with world.process() as process:
         await process.run(300)
         assert process.connection.requests < 50

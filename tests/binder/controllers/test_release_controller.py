@@ -338,16 +338,16 @@ async def test_a_lagging_watch_is_no_reason_to_release_or_to_reserve_twice() -> 
 
 
 @pytest.mark.parametrize("status", [403, 422, 500])
-async def test_a_release_that_the_server_refuses_is_tried_ever_more_slowly(status: int) -> None:
+async def test_a_release_that_the_server_rejects_is_tried_ever_more_slowly(status: int) -> None:
     world = reserved_world()
     async with world.process() as process:
         await process.run()
         before = process.connection.requests
-        world.server.refuse_next += [("PATCH", failure(status, "No"))] * 1000
+        world.server.reject_next += [("PATCH", failure(status, "No"))] * 1000
         delete_pod(world)
         await process.run(600)
         assert process.connection.requests - before < 60
-        world.server.refuse_next.clear()
+        world.server.reject_next.clear()
         await process.run(60)
     assert is_free(world)
 
@@ -356,14 +356,14 @@ async def test_rejections_that_others_resolved_do_not_slow_a_later_release_down(
     world = reserved_world(Mode.ANNOTATE)
     async with world.process() as process:
         await process.run()
-        world.server.refuse_next += [("PATCH", failure(403, "No"))] * 1000
+        world.server.reject_next += [("PATCH", failure(403, "No"))] * 1000
         delete_pod(world)
         await process.run(600)
-        world.server.refuse_next.clear()
+        world.server.reject_next.clear()
         for plural, key in (("persistentvolumes", "pv-1"), ("persistentvolumeclaims", "default/data")):
             world.server.change(plural, key, lambda document: document["metadata"].pop("annotations"))
         await process.run(1)
-        world.server.refuse_next.append(("PATCH", failure(403, "No")))
+        world.server.reject_next.append(("PATCH", failure(403, "No")))
         stale = reservation("data", minutes=-20)
         world.server.change("persistentvolumes", "pv-1", lambda pv: pv["metadata"].update(annotations=stale))
         await process.run(2)

@@ -1,4 +1,4 @@
-"""When a change makes a refused pod worth another look, and when it has to wait for its backoff."""
+"""When a change makes a rejected pod worth another look, and when it has to wait for its backoff."""
 
 from collections.abc import Iterator
 from random import Random
@@ -19,7 +19,7 @@ POD = "default/web"
 
 
 class Waiting:
-    """A refused pod that waits for class `fast`; `looks` is how many keys are ready to be looked at."""
+    """A rejected pod that waits for class `fast`; `looks` is how many keys are ready to be looked at."""
 
     def __init__(self) -> None:
         self.clock, self.store = FakeClock(), Store()
@@ -39,7 +39,7 @@ def waiting() -> Iterator[Waiting]:
 
 
 def test_a_node_does_not_wake_a_pod_within_its_backoff(waiting: Waiting) -> None:
-    waiting.wakeups.refused(POD, ["fast"], 4.0)
+    waiting.wakeups.rejected(POD, ["fast"], 4.0)
     waiting.store.nodes.upsert(node())
     assert waiting.looks == 0
     waiting.clock.jump(4.0)
@@ -48,21 +48,21 @@ def test_a_node_does_not_wake_a_pod_within_its_backoff(waiting: Waiting) -> None
 
 
 def test_a_backoff_that_has_grown_longer_keeps_nodes_waiting_only_so_long(waiting: Waiting) -> None:
-    waiting.wakeups.refused(POD, ["fast"], 60.0)
+    waiting.wakeups.rejected(POD, ["fast"], 60.0)
     waiting.clock.jump(MAX_BACKOFF_SECONDS)
     waiting.store.nodes.upsert(node())
     assert waiting.looks == 1
 
 
 def test_a_volume_of_the_class_wakes_it_at_once_even_after_a_node_came_too_early(waiting: Waiting) -> None:
-    waiting.wakeups.refused(POD, ["fast", "slow"], 4.0)
+    waiting.wakeups.rejected(POD, ["fast", "slow"], 4.0)
     waiting.store.nodes.upsert(node())
     waiting.store.volumes.upsert(volume("pv"))
     assert waiting.looks == 1
 
 
 def test_a_pod_that_waits_for_several_classes_is_woken_once(waiting: Waiting) -> None:
-    waiting.wakeups.refused(POD, ["fast", "slow"], 0.0)
+    waiting.wakeups.rejected(POD, ["fast", "slow"], 0.0)
     waiting.store.nodes.upsert(node())
     waiting.wakeups.room_in("slow")
     assert waiting.looks == 1
@@ -74,7 +74,7 @@ def test_a_pod_that_requires_something_of_others_is_woken_when_another_comes_to_
 ) -> None:
     waiting.store.pods.upsert(pod("web", constraints=constraints))
     waiting.store.pods.upsert(pod("other"))
-    waiting.wakeups.refused(POD, ["fast"], 4.0)
+    waiting.wakeups.rejected(POD, ["fast"], 4.0)
     waiting.clock.jump(4.0)
     waiting.store.pods.upsert(pod("other", node="n1", resource_version=2))
     assert waiting.looks == looks
@@ -93,7 +93,7 @@ def test_a_pod_that_requires_something_of_others_is_woken_when_another_comes_to_
 def test_a_pod_that_keeps_no_room_any_more_wakes_it(waiting: Waiting, new: Pod | None, looks: int) -> None:
     nominee = pod("nominee", nominated_node="n1")
     waiting.store.pods.upsert(nominee)
-    waiting.wakeups.refused(POD, ["fast"], 0.0)
+    waiting.wakeups.rejected(POD, ["fast"], 0.0)
     if new is None:
         waiting.store.pods.delete(nominee.key)
     else:

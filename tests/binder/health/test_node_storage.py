@@ -5,9 +5,9 @@ from datetime import timedelta
 
 import pytest
 
-from binder.health.node_storage import NodeStorage, refuse_storage
+from binder.health.node_storage import NodeStorage, reject_storage
 from binder.matching.rejection import Reason
-from binder.model.decision import Refuse, Reserve
+from binder.model.decision import Reject, Reserve
 from kube.objects.model import CSINode, Volume
 from kube.objects.reports import StorageCondition
 from kube.store.store import snapshot_of
@@ -78,18 +78,18 @@ def test_a_report_without_a_time_counts_from_the_moment_of_reading() -> None:
 
 def test_a_node_without_its_storage_is_not_for_the_pod() -> None:
     snapshot = snapshot_of((*NODES, reporting("a1", SLOW, CUT)))
-    refused = refuse_storage([DRIVER], snapshot, "a1")
-    assert refused is not None
-    assert (refused.reason, refused.subject) == (Reason.STORAGE_UNREACHABLE, "a1")
-    assert refused.offered == "StorageUnreachable: Net (status.storageHealth of CSINode a1)"
-    assert refuse_storage(["other"], snapshot, "a1") is None
-    assert refuse_storage([DRIVER], snapshot, "a2") is None
+    rejected = reject_storage([DRIVER], snapshot, "a1")
+    assert rejected is not None
+    assert (rejected.reason, rejected.subject) == (Reason.STORAGE_UNREACHABLE, "a1")
+    assert rejected.offered == "StorageUnreachable: Net (status.storageHealth of CSINode a1)"
+    assert reject_storage(["other"], snapshot, "a1") is None
+    assert reject_storage([DRIVER], snapshot, "a2") is None
 
 
-def plan_with(*records: CSINode | Volume) -> Reserve | Refuse:
+def plan_with(*records: CSINode | Volume) -> Reserve | Reject:
     seen = view(node("a1"), node("a2"), claim("data"), pod("web", claims=["data"]), *records)
     decision = planned(seen)["web"]
-    assert isinstance(decision, Reserve | Refuse)
+    assert isinstance(decision, Reserve | Reject)
     return decision
 
 
@@ -108,7 +108,7 @@ def test_a_volume_of_another_driver_may_go_there() -> None:
 
 def test_a_local_volume_whose_node_is_cut_off_is_rejected_with_the_source() -> None:
     decision = plan_with(volume("pv-1", node="a1"), reporting("a1", CUT))
-    assert isinstance(decision, Refuse)
+    assert isinstance(decision, Reject)
     evidence = [str(rejection) for rejection in decision.rejections if rejection.reason is Reason.UNHEALTHY]
     assert any("Inaccessible: Net (status.storageHealth of CSINode a1)" in line for line in evidence)
 
@@ -124,6 +124,6 @@ def test_all_nodes_cut_off_for_the_pod_is_reported_as_such() -> None:
         reporting("a1", CUT),
     )
     decision = planned(seen)["web"]
-    assert isinstance(decision, Refuse)
+    assert isinstance(decision, Reject)
     assert decision.reason is Reason.NO_NODE_FITS
     assert Reason.STORAGE_UNREACHABLE in {rejection.reason for rejection in decision.rejections}

@@ -6,7 +6,7 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from binder.assignment.volume_policy import refuse_health
+from binder.assignment.volume_policy import reject_health
 from binder.health.node_storage import NodeStorage
 from binder.health.reported_health import reported
 from binder.matching.rejection import Reason
@@ -109,7 +109,7 @@ def test_what_a_plan_makes_of_it(
 ) -> None:
     subject = volume(annotations=annotations, claim="default/data" if health else None)
     seen = view(subject, claim_with(health), settings=settings, verdicts=verdicts)
-    rejection = refuse_health(seen, subject, NOW)
+    rejection = reject_health(seen, subject, NOW)
     assert (rejection and rejection.reason) == reason
     if rejection is not None:
         assert words in rejection.offered

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from binder.matching.claim_shape import family_of, shape_of
 from binder.matching.index import VolumeIndex
-from binder.matching.matching import controller_refusal, scheduler_refusal
+from binder.matching.matching import controller_rejection, scheduler_rejection
 from kube.objects.model import BIND_COMPLETED, SELECTED_NODE, Claim, LabelSelector, Requirement, Volume
 from kube.objects.reports import ClaimHealth
 from tests.binder.matching.test_index import NODES, SELECTORS, claims, volumes
@@ -41,9 +41,9 @@ OTHERS: dict[str, list[Any]] = {
 
 def matches(claim: Claim, volumes: list[Volume], index: VolumeIndex) -> list[object]:
     """Return everything that the rules answer about these volumes, which the index holds, for the claim."""
-    answers: list[object] = [controller_refusal(claim, volume, delayed=False) for volume in volumes]
+    answers: list[object] = [controller_rejection(claim, volume, delayed=False) for volume in volumes]
     for labels in NODES:
-        answers += [scheduler_refusal(claim, volume, labels) for volume in volumes]
+        answers += [scheduler_rejection(claim, volume, labels) for volume in volumes]
         answers += [index.smallest(claim, labels), list(index.candidates(claim, labels))]
     return [*answers, list(index.topologies(claim)), index.by_topology(claim), index.deciding_labels(claim)]
 

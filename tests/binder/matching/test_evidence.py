@@ -1,4 +1,4 @@
-"""Refusals in words: what was wanted, what was found."""
+"""Rejections in words: what was wanted, what was found."""
 
 import pytest
 
@@ -59,11 +59,11 @@ SAID = [
 ]
 
 
-@pytest.mark.parametrize(("wanted", "refused", "want", "offered"), SAID)
-def test_says(wanted: Claim, refused: Volume, want: str, offered: str) -> None:
-    match = match_as_controller(wanted, NOW, {"z": CHOSEN, refused.name: refused})
-    [rejection] = match.rejections([refused])
-    assert (rejection.subject, rejection.wanted, rejection.offered) == (refused.name, want, offered)
+@pytest.mark.parametrize(("wanted", "rejected", "want", "offered"), SAID)
+def test_says(wanted: Claim, rejected: Volume, want: str, offered: str) -> None:
+    match = match_as_controller(wanted, NOW, {"z": CHOSEN, rejected.name: rejected})
+    [rejection] = match.rejections([rejected])
+    assert (rejection.subject, rejection.wanted, rejection.offered) == (rejected.name, want, offered)
 
 
 def test_says_what_the_node_lacks() -> None:

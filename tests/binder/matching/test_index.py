@@ -9,7 +9,7 @@ from msgspec import structs
 
 from binder.matching.capacity_order import CapacityOrder, entry_of
 from binder.matching.index import VolumeIndex
-from binder.matching.matching import scheduler_refusal
+from binder.matching.matching import scheduler_rejection
 from kube.objects.model import Claim, LabelSelector, NodeSelector, NodeSelectorTerm, Pairs, Requirement, Volume
 from tests.builders import HOSTNAME, ZONE, claim, node_selector, volume
 
@@ -19,7 +19,7 @@ Labels = Mapping[str, str] | None
 def by_scan(volumes: Iterable[Volume], wanted: Claim, labels: Labels) -> list[Volume]:
     """The specification: every Available volume that passes the rules, smallest first, then by name."""
     fitting = (
-        volume for volume in volumes if volume.claim is None and scheduler_refusal(wanted, volume, labels) is None
+        volume for volume in volumes if volume.claim is None and scheduler_rejection(wanted, volume, labels) is None
     )
     return sorted(fitting, key=lambda volume: (volume.capacity, volume.name))
 

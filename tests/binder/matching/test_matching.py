@@ -7,11 +7,11 @@ import pytest
 from binder.matching.matching import (
     binding_mode,
     class_of,
-    controller_refusal,
+    controller_rejection,
     default_class,
     is_mine,
-    requested_refusal,
-    scheduler_refusal,
+    requested_rejection,
+    scheduler_rejection,
 )
 from binder.matching.rejection import Reason
 from kube.objects.model import Claim, ClaimReference, LabelSelector, NodeSelector, Requirement, Volume
@@ -92,10 +92,10 @@ COMMON = [
 ]
 
 
-@pytest.mark.parametrize(("wanted", "offered", "refusal"), COMMON)
-def test_both_paths(wanted: Claim, offered: Volume, refusal: Reason | None) -> None:
-    assert scheduler_refusal(wanted, offered, HERE) == refusal
-    assert controller_refusal(wanted, offered, delayed=False) == refusal
+@pytest.mark.parametrize(("wanted", "offered", "rejection"), COMMON)
+def test_both_paths(wanted: Claim, offered: Volume, rejection: Reason | None) -> None:
+    assert scheduler_rejection(wanted, offered, HERE) == rejection
+    assert controller_rejection(wanted, offered, delayed=False) == rejection
 
 
 FIRST_FAILURE = [
@@ -134,14 +134,14 @@ FIRST_FAILURE = [
 def test_says_the_first_failure_of_each_path(
     offered: Volume, scheduler: Reason | None, controller: Reason | None
 ) -> None:
-    assert scheduler_refusal(claim(), offered, HERE) == scheduler
-    assert controller_refusal(claim(), offered, delayed=False) == controller
+    assert scheduler_rejection(claim(), offered, HERE) == scheduler
+    assert controller_rejection(claim(), offered, delayed=False) == controller
 
 
 def test_a_mode_only_we_do_not_know_is_seen_by_the_scheduler_alone() -> None:
     odd = claim(access_modes=["Odd"])
-    assert scheduler_refusal(odd, volume(access_modes=["Odd"]), HERE) is None
-    assert controller_refusal(odd, volume(access_modes=["Odd"]), delayed=False) == Reason.ACCESS_MODES_MISMATCH
+    assert scheduler_rejection(odd, volume(access_modes=["Odd"]), HERE) is None
+    assert controller_rejection(odd, volume(access_modes=["Odd"]), delayed=False) == Reason.ACCESS_MODES_MISMATCH
 
 
 AFFINITIES = [
@@ -161,20 +161,20 @@ def test_affinity_is_evaluated_where_there_is_a_node(
     affinity: NodeSelector | None, reached: bool, reference_: ClaimReference | None
 ) -> None:
     offered = volume(node_affinity=affinity, claim=reference_)
-    assert scheduler_refusal(claim(), offered, HERE) == (None if reached else Reason.NODE_AFFINITY_MISMATCH)
-    assert scheduler_refusal(claim(), offered, None) is None
-    assert controller_refusal(claim(), offered, delayed=False) is None
+    assert scheduler_rejection(claim(), offered, HERE) == (None if reached else Reason.NODE_AFFINITY_MISMATCH)
+    assert scheduler_rejection(claim(), offered, None) is None
+    assert controller_rejection(claim(), offered, delayed=False) is None
 
 
 def test_free_volumes_of_a_class_that_waits_are_left_to_the_scheduler() -> None:
-    assert controller_refusal(claim(), volume(), delayed=True) == Reason.DELAYED_BINDING
-    assert controller_refusal(claim(), volume(claim=MINE), delayed=True) is None
-    assert controller_refusal(claim(), volume(size="1Gi"), delayed=True) == Reason.TOO_SMALL
+    assert controller_rejection(claim(), volume(), delayed=True) == Reason.DELAYED_BINDING
+    assert controller_rejection(claim(), volume(claim=MINE), delayed=True) is None
+    assert controller_rejection(claim(), volume(size="1Gi"), delayed=True) == Reason.TOO_SMALL
 
 
 def test_a_volume_taken_by_another_claim_of_the_pod() -> None:
-    assert scheduler_refusal(claim(), volume("pv-1"), HERE, {"pv-1"}) == Reason.TAKEN_BY_OTHER_CLAIM_OF_POD
-    assert scheduler_refusal(claim(), volume("pv-2"), HERE, {"pv-1"}) is None
+    assert scheduler_rejection(claim(), volume("pv-1"), HERE, {"pv-1"}) == Reason.TAKEN_BY_OTHER_CLAIM_OF_POD
+    assert scheduler_rejection(claim(), volume("pv-2"), HERE, {"pv-1"}) is None
 
 
 REQUESTED = [
@@ -196,9 +196,9 @@ REQUESTED = [
 ]
 
 
-@pytest.mark.parametrize(("wanted", "offered", "refusal"), REQUESTED)
-def test_a_volume_requested_by_name(wanted: Claim, offered: Volume, refusal: Reason | None) -> None:
-    assert requested_refusal(wanted, offered) == refusal
+@pytest.mark.parametrize(("wanted", "offered", "rejection"), REQUESTED)
+def test_a_volume_requested_by_name(wanted: Claim, offered: Volume, rejection: Reason | None) -> None:
+    assert requested_rejection(wanted, offered) == rejection
 
 
 def test_class_none_and_empty_are_the_same_for_matching() -> None:

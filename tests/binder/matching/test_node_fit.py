@@ -3,11 +3,11 @@
 import pytest
 
 from binder.matching.node_fit import (
-    refuse_attachments,
-    refuse_missing_driver,
-    refuse_node,
-    refuse_reach,
-    refuse_resources,
+    reject_attachments,
+    reject_missing_driver,
+    reject_node,
+    reject_reach,
+    reject_resources,
 )
 from binder.matching.rejection import Reason
 from kube.objects.model import Node, Pod, Taint, Toleration, Volume
@@ -40,8 +40,8 @@ NOT_READY = Taint("node.kubernetes.io/not-ready", "NoSchedule")
     ],
 )
 def test_what_does_not_change(who: Pod, where: Node, reason: Reason | None) -> None:
-    refused = refuse_node(who, where)
-    assert (refused.reason if refused else None) is reason
+    rejected = reject_node(who, where)
+    assert (rejected.reason if rejected else None) is reason
 
 
 @pytest.mark.parametrize(
@@ -54,40 +54,40 @@ def test_what_does_not_change(who: Pod, where: Node, reason: Reason | None) -> N
     ],
 )
 def test_volumes_the_pod_has(held: Volume, reason: Reason | None) -> None:
-    refused = refuse_reach([held], node())
-    assert (refused.reason if refused else None) is reason
+    rejected = reject_reach([held], node())
+    assert (rejected.reason if rejected else None) is reason
 
 
 def test_resources_name_what_is_lacking() -> None:
     free = dict(resources({"cpu": "500m", "memory": "1Gi", "pods": "3"}))
-    assert refuse_resources(pod(requests={"cpu": "500m", "memory": "1Gi"}), "n", free) is None
-    refused = refuse_resources(pod(requests={"cpu": "2"}), "n", free)
-    assert refused is not None
-    assert (refused.reason, refused.wanted, refused.offered) == (Reason.INSUFFICIENT_RESOURCES, "cpu 2", "500m free")
+    assert reject_resources(pod(requests={"cpu": "500m", "memory": "1Gi"}), "n", free) is None
+    rejected = reject_resources(pod(requests={"cpu": "2"}), "n", free)
+    assert rejected is not None
+    assert (rejected.reason, rejected.wanted, rejected.offered) == (Reason.INSUFFICIENT_RESOURCES, "cpu 2", "500m free")
 
 
 def test_an_extended_resource_that_no_node_has_may_be_one_of_a_device_class() -> None:
     free = dict(resources({"cpu": "2", "pods": "3", "vendor.example/nic": "0"}))
-    refused = refuse_resources(pod(requests={"vendor.example/gpu": "1"}), "n", free)
-    assert refused is not None
-    assert refused.reason is Reason.INSUFFICIENT_RESOURCES
-    assert "if a DeviceClass provides it" in refused.offered
-    assert "without the scheduling gate" in refused.offered
-    used_up = refuse_resources(pod(requests={"vendor.example/nic": "1"}), "n", free)
+    rejected = reject_resources(pod(requests={"vendor.example/gpu": "1"}), "n", free)
+    assert rejected is not None
+    assert rejected.reason is Reason.INSUFFICIENT_RESOURCES
+    assert "if a DeviceClass provides it" in rejected.offered
+    assert "without the scheduling gate" in rejected.offered
+    used_up = reject_resources(pod(requests={"vendor.example/nic": "1"}), "n", free)
     assert used_up is not None
     assert used_up.offered == "0 free"
 
 
 def test_a_driver_that_has_to_be_there() -> None:
-    assert refuse_missing_driver("n", ["d", "e"], frozenset({"f"})) is None
-    refused = refuse_missing_driver("n", ["d", "e"], frozenset({"e"}))
-    assert refused is not None
-    assert (refused.reason, refused.wanted) == (Reason.DRIVER_NOT_ON_NODE, "CSI driver e registered")
+    assert reject_missing_driver("n", ["d", "e"], frozenset({"f"})) is None
+    rejected = reject_missing_driver("n", ["d", "e"], frozenset({"e"}))
+    assert rejected is not None
+    assert (rejected.reason, rejected.wanted) == (Reason.DRIVER_NOT_ON_NODE, "CSI driver e registered")
 
 
 def test_attach_limits_count_what_is_there() -> None:
-    assert refuse_attachments("n", [("d", 2)], {"d": 1}, {"d": 3}) is None
-    assert refuse_attachments("n", [("d", 2)], {"d": 9}, {}) is None
-    refused = refuse_attachments("n", [("d", 2)], {"d": 2}, {"d": 3})
-    assert refused is not None
-    assert (refused.reason, refused.offered) == (Reason.ATTACH_LIMIT_REACHED, "2 of at most 3 attached")
+    assert reject_attachments("n", [("d", 2)], {"d": 1}, {"d": 3}) is None
+    assert reject_attachments("n", [("d", 2)], {"d": 9}, {}) is None
+    rejected = reject_attachments("n", [("d", 2)], {"d": 2}, {"d": 3})
+    assert rejected is not None
+    assert (rejected.reason, rejected.offered) == (Reason.ATTACH_LIMIT_REACHED, "2 of at most 3 attached")

@@ -25,7 +25,7 @@ def match(wanted: Claim, volumes: Sequence[Volume], taken: Mapping[str, str] | N
 
 def outcome(result: Match, volumes: Sequence[Volume]) -> tuple[str | None, dict[str, Reason]]:
     return result.volume.name if result.volume else None, {
-        volume.name: reason for volume, reason in result.refusals(volumes)
+        volume.name: reason for volume, reason in result.rejected_volumes(volumes)
     }
 
 
@@ -72,10 +72,10 @@ CHOICES = [
 ]
 
 
-@pytest.mark.parametrize(("volumes", "chosen", "refused"), CHOICES)
-def test_chooses(volumes: list[Volume], chosen: str | None, refused: dict[str, Reason]) -> None:
+@pytest.mark.parametrize(("volumes", "chosen", "rejected"), CHOICES)
+def test_chooses(volumes: list[Volume], chosen: str | None, rejected: dict[str, Reason]) -> None:
     result = match(claim(), volumes)
-    assert outcome(result, volumes) == (chosen, refused)
+    assert outcome(result, volumes) == (chosen, rejected)
     assert (result.binding_mode, result.node) == ("WaitForFirstConsumer", NODE)
     assert result.reason == (None if chosen else Reason.NO_VOLUME_FITS)
 

@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from binder.matching.rejection import Reason
-from binder.model.decision import Mode, Refuse, Reserve
+from binder.model.decision import Mode, Reject, Reserve
 from binder.model.view import PlanSettings
 from binder.reporting.announce import Announcer
 from kube.client.event_recorder import EventDraft
@@ -108,6 +108,6 @@ def test_nothing_beside_the_user_of_a_claim_for_one_pod() -> None:
     ]
     user, first = pod("web", claims=["data", "other"]), pod("first", claims=["other"], node="n1")
     decision = planned(view(*PLACE, *there, user, first, settings=COMPLETE))["web"]
-    assert isinstance(decision, Refuse)
+    assert isinstance(decision, Reject)
     assert decision.reason is Reason.VOLUME_IN_USE
     assert isinstance(planned(view(*PLACE, *there, user, settings=COMPLETE))["web"], Reserve)

@@ -23,7 +23,7 @@ OBJECTS: list[Record] = [
         pytest.param(claim("idle", storage_class=None), Reason.IMMEDIATE_CLAIM, id="no class binds at once"),
         pytest.param(claim("idle", storage_class="gone"), Reason.CLASS_NOT_FOUND, id="class missing"),
         pytest.param(claim("used"), Reason.PROGRESSING, id="its pod was not looked at yet"),
-        pytest.param(claim("told"), Reason.NO_NODE_FITS, id="its pod was refused"),
+        pytest.param(claim("told"), Reason.NO_NODE_FITS, id="its pod was rejected"),
         pytest.param(claim("named", volume_name="gone"), Reason.REQUESTED_VOLUME_MISSING, id="names a missing volume"),
     ],
 )

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from binder.matching.rejection import Reason
-from binder.model.decision import Mode, Refuse, Reserve, Wait
+from binder.model.decision import Mode, Reject, Reserve, Wait
 from binder.model.view import PlanSettings, UnknownHealth
 from binder.planning.plan import holds_of, plan
 from csi.health.verdict import HealthState, Segment, Verdict
@@ -42,7 +42,7 @@ def test_none_is_reserved_when_no_zone_has_all() -> None:
         pod("web", claims=("x", "y")),
     )
     decision = planned(seen)["web"]
-    assert isinstance(decision, Refuse)
+    assert isinstance(decision, Reject)
     assert decision.reason is Reason.NO_JOINT_ASSIGNMENT
     assert [rejection.subject for rejection in decision.rejections] == ["zone a, node n-a", "zone b, node n-b"]
 
@@ -72,7 +72,7 @@ def test_of_two_pods_for_the_last_volume_the_more_urgent_gets_it_and_the_other_i
     decisions = planned(seen)
     assert chosen(decisions["urgent"]) == {"y": "last"}
     loser = decisions["early"]
-    assert isinstance(loser, Refuse)
+    assert isinstance(loser, Reject)
     assert [(rejection.reason, rejection.subject) for rejection in loser.rejections] == [
         (Reason.RESERVED_FOR_OTHER, "last")
     ]
@@ -144,7 +144,7 @@ def test_what_an_earlier_pass_reserved_is_neither_taken_nor_booked_twice() -> No
     assert isinstance(again, Wait)
     assert again.reason is Reason.ALREADY_RESERVED
     assert chosen(second) == {"c1": "v1"}
-    assert isinstance(third, Refuse)
+    assert isinstance(third, Reject)
     assert third.reason in {Reason.NO_NODE_FITS, Reason.NO_JOINT_ASSIGNMENT}
 
 
@@ -208,7 +208,7 @@ def test_health(verdict: Verdict, settings: PlanSettings, reason: Reason | None)
     if reason is None:
         assert chosen(decision) == {"x": "v"}
     else:
-        assert isinstance(decision, Refuse)
+        assert isinstance(decision, Reject)
         assert decision.rejections[1].reason is reason
 
 
@@ -233,7 +233,7 @@ def test_complete_mode_and_the_reclaim_policy(policy: str, allowed: bool, mode: 
     assert decision.mode is mode
 
 
-def test_a_static_volume_of_a_dynamic_class_is_taken_and_its_lack_is_no_refusal() -> None:
+def test_a_static_volume_of_a_dynamic_class_is_taken_and_its_lack_is_no_rejection() -> None:
     seen = view(
         storage_class("cloud", provisioner="disk.csi.example"),
         node(),
@@ -273,17 +273,17 @@ def test_every_pod_of_a_batch_with_a_hidden_solution_is_placed(seed: int, mixed:
     assert sum(isinstance(decision, Reserve) for decision in decisions) == 100
 
 
-def test_a_refusal_in_a_large_cluster_names_the_nearest_volumes_and_counts_the_others() -> None:
+def test_a_rejection_in_a_large_cluster_names_the_nearest_volumes_and_counts_the_others() -> None:
     small = (volume(f"v{n:05}", size=f"{1 + n % 9}Gi") for n in range(6000))
     seen = view(node(), *small, claim("x", size="10Gi"), pod("web", claims=("x",)))
     decision = planned(seen)["web"]
-    assert isinstance(decision, Refuse)
+    assert isinstance(decision, Reject)
     summary, *nearest = decision.rejections
     assert summary.offered == "6000 volumes of the class: 6000 TooSmall"
     assert {rejection.offered for rejection in nearest} == {"9Gi"}
 
 
-def test_a_refusal_says_once_what_holds_for_several_claims_and_health_before_size() -> None:
+def test_a_rejection_says_once_what_holds_for_several_claims_and_health_before_size() -> None:
     unhealthy = volume("v9", size="10Gi", zone="a", handle="h9")
     verdicts = {
         (unhealthy.driver, unhealthy.handle): Verdict(HealthState.DATA_LOSS, "Gone", "", "ControllerGetVolume", NOW)
@@ -292,7 +292,7 @@ def test_a_refusal_says_once_what_holds_for_several_claims_and_health_before_siz
     claims = [claim(name, size="10Gi") for name in ("x", "y")]
     seen = view(node(zone="a"), unhealthy, *small, *claims, pod("web", claims=("x", "y")), verdicts=verdicts)
     decision = planned(seen)["web"]
-    assert isinstance(decision, Refuse)
+    assert isinstance(decision, Reject)
     summary, *volumes = decision.rejections
     assert summary.subject == "default/x, default/y"
     assert [(rejection.subject, rejection.reason) for rejection in volumes] == [

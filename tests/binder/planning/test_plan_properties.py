@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from binder.matching.index import VolumeIndex
-from binder.matching.matching import scheduler_refusal
+from binder.matching.matching import scheduler_rejection
 from binder.model.decision import Reserve
 from binder.model.view import View
 from binder.planning.plan import plan
@@ -58,7 +58,7 @@ def test_a_plan_keeps_every_rule(records: list[Record]) -> None:
         assert {placement.claim.key for placement in decision.placements} == set(decision.pod.claim_keys)
         labels = dict(seen.snapshot.nodes[decision.node].labels)
         for placement in decision.placements:
-            assert scheduler_refusal(placement.claim, placement.volume, labels) is None
+            assert scheduler_rejection(placement.claim, placement.volume, labels) is None
     for name, known in seen.snapshot.nodes.items():
         cores = dict(known.allocatable)["cpu"] // 10**9
         assert sum(decision.node == name for decision in reserved) <= cores

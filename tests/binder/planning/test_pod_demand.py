@@ -6,7 +6,7 @@ import pytest
 from msgspec import structs
 
 from binder.matching.rejection import Reason
-from binder.model.decision import Finish, Mode, Refuse, Wait
+from binder.model.decision import Finish, Mode, Reject, Wait
 from binder.model.demand import MAX_CLAIMS, Demand
 from binder.model.view import PlanSettings
 from binder.planning.claim_standing import unknown_mode
@@ -28,7 +28,7 @@ def mode_class(name: str, mode: str) -> Record:
     return storage_class(name, annotations={"scheduler.cloud.example/mode": mode})
 
 
-def outcome(*records: Record, of: Pod = POD, settings: PlanSettings | None = None) -> Demand | Finish | Wait | Refuse:
+def outcome(*records: Record, of: Pod = POD, settings: PlanSettings | None = None) -> Demand | Finish | Wait | Reject:
     return demand_of(view(node(), of, *records, settings=settings), of, NOW)
 
 
@@ -100,9 +100,9 @@ def test_waits(records: list[Record], of: Pod, reason: Reason) -> None:
         ),
     ],
 )
-def test_refusals(records: list[Record], reason: Reason) -> None:
+def test_rejections(records: list[Record], reason: Reason) -> None:
     result = outcome(*records)
-    assert isinstance(result, Refuse)
+    assert isinstance(result, Reject)
     assert result.reason is reason
     assert result.rejections
 
@@ -200,7 +200,7 @@ def test_so_many_claims_of_a_pod_are_planned_and_no_more(over: bool) -> None:
     bound = claim("bound", volume_name="v", annotations={BIND_COMPLETED: "yes"}, phase="Bound")
     result = outcome(volume("v"), bound, *(claim(name) for name in names), of=many)
     if over:
-        assert isinstance(result, Refuse)
+        assert isinstance(result, Reject)
         assert result.reason is Reason.TOO_MANY_CLAIMS
         assert str(MAX_CLAIMS) in result.rejections[0].wanted
     else:
@@ -222,7 +222,7 @@ EPHEMERAL = pod("web", claims=(PodClaim("web-scratch", ephemeral=True),))
 @pytest.mark.parametrize("owner", ["", "uid-of-another"])
 def test_a_claim_that_only_has_the_name_of_an_ephemeral_volume_is_not_planned(owner: str) -> None:
     result = outcome(structs.replace(claim("web-scratch"), owner=owner), of=EPHEMERAL)
-    assert isinstance(result, Refuse)
+    assert isinstance(result, Reject)
     assert result.reason is Reason.CLAIM_NOT_OWNED
 
 

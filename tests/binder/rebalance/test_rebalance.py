@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from binder.matching.matching import scheduler_refusal
+from binder.matching.matching import scheduler_rejection
 from binder.model.decision import Reserve
 from binder.model.view import View
 from binder.planning.plan import plan
@@ -77,7 +77,7 @@ def is_possible(seen: View, at: Mapping[str, str | None]) -> bool:
             return False
         wanted += [(seen.snapshot.claims[key], dict(there.labels)) for pod in pods for key in pod.claim_keys]
     volumes = seen.snapshot.volumes.values()
-    fitting = [{v.name for v in volumes if scheduler_refusal(each, v, labels) is None} for each, labels in wanted]
+    fitting = [{v.name for v in volumes if scheduler_rejection(each, v, labels) is None} for each, labels in wanted]
     return any(
         all(name in names for name, names in zip(order, fitting, strict=True))
         for order in permutations(sorted(seen.snapshot.volumes), len(fitting))

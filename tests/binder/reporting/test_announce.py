@@ -5,31 +5,31 @@ from dataclasses import replace
 import pytest
 
 from binder.matching.rejection import Reason, Rejection
-from binder.model.decision import Lost, Mode, Placement, Refuse, Reserve
-from binder.reporting.announce import CLAIMS_TOLD, NOTE_BYTES, REPEAT, Announcer, refusal_note
+from binder.model.decision import Lost, Mode, Placement, Reject, Reserve
+from binder.reporting.announce import CLAIMS_TOLD, NOTE_BYTES, REPEAT, Announcer, rejection_note
 from tests.binder.world import Sink
 from tests.builders import claim, pod, volume
 from tests.fake_clock import FakeClock
 
 
-def refusal(count: int, reason: Reason = Reason.TOO_SMALL, subject: str = "pv") -> Refuse:
+def rejection(count: int, reason: Reason = Reason.TOO_SMALL, subject: str = "pv") -> Reject:
     rejections = tuple(Rejection(reason, f"{subject}-{number}", "10Gi", "1Gi") for number in range(count))
-    return Refuse(pod("web"), Reason.NO_VOLUME_FITS, rejections)
+    return Reject(pod("web"), Reason.NO_VOLUME_FITS, rejections)
 
 
 def reserve(mode: Mode = Mode.ANNOTATE) -> Reserve:
     return Reserve(pod("web"), mode, "a", "node-1", (), (Placement(claim("data"), volume("pv-1")),))
 
 
-def test_a_refusal_says_the_reason_the_next_step_and_the_evidence() -> None:
-    assert refusal_note(refusal(1)) == (
+def test_a_rejection_says_the_reason_the_next_step_and_the_evidence() -> None:
+    assert rejection_note(rejection(1)) == (
         "No volumes reserved: StaticOnlyNoMatch. Add a volume that fits, or change the claim.\n"
         "pv-0: TooSmall (wanted 10Gi, found 1Gi)"
     )
 
 
 def test_no_advice_is_to_delete_a_claim_whose_volume_is_gone() -> None:
-    note = refusal_note(Refuse(pod("web"), Reason.CLAIM_LOST, ()))
+    note = rejection_note(Reject(pod("web"), Reason.CLAIM_LOST, ()))
     assert "Delete the claim" not in note
     assert "Do not delete the claim" in note
 
@@ -37,38 +37,43 @@ def test_no_advice_is_to_delete_a_claim_whose_volume_is_gone() -> None:
 @pytest.mark.parametrize("subject", ["pv", "диск", "v" * 2000])
 @pytest.mark.parametrize("count", [1, 2, 19, 20, 21, 500])
 def test_a_note_fits_into_an_event_and_counts_what_it_leaves_out(count: int, subject: str) -> None:
-    note = refusal_note(refusal(count, subject=subject))
+    note = rejection_note(rejection(count, subject=subject))
     assert len(note.encode()) <= NOTE_BYTES
     lines = note.split("\n")[1:]
     left_out = [int(line.split()[2]) for line in lines if line.startswith("... and ")]
     assert len(lines) - len(left_out) + sum(left_out) == count
 
 
-def test_a_refusal_is_reported_again_when_its_reasons_change_and_not_at_once() -> None:
+def test_a_rejection_is_reported_again_when_its_reasons_change_and_not_at_once() -> None:
     sink, clock = Sink(), FakeClock()
     announcer = Announcer(sink, clock)
-    for later, decision in ((0, refusal(1)), (1, refusal(2)), (1, refusal(1, Reason.UNHEALTHY)), (REPEAT, refusal(3))):
+    for later, decision in (
+        (0, rejection(1)),
+        (1, rejection(2)),
+        (1, rejection(1, Reason.UNHEALTHY)),
+        (REPEAT, rejection(3)),
+    ):
         clock.jump(later)
-        announcer.refused(decision, (claim("data"),))
+        announcer.rejected(decision, (claim("data"),))
     assert len(sink.reasons_of("Pod", "web")) == len(sink.reasons_of("PersistentVolumeClaim", "data")) == 1
-    announcer.refused(refusal(1, Reason.UNHEALTHY), (claim("data"),))
+    announcer.rejected(rejection(1, Reason.UNHEALTHY), (claim("data"),))
     assert (
         sink.reasons_of("Pod", "web")
         == sink.reasons_of("PersistentVolumeClaim", "data")
         == ["StaticOnlyNoMatch", "StaticOnlyNoMatch"]
     )
     announcer.forget("default/web")
-    announcer.refused(refusal(1, Reason.UNHEALTHY), ())
+    announcer.rejected(rejection(1, Reason.UNHEALTHY), ())
     assert len(sink.reasons_of("Pod", "web")) == 3
 
 
 def test_what_was_held_back_is_not_reported_when_nothing_changes_any_more() -> None:
     sink, clock = Sink(), FakeClock()
     announcer = Announcer(sink, clock)
-    announcer.refused(refusal(1), ())
+    announcer.rejected(rejection(1), ())
     for later in (1, REPEAT, REPEAT):
         clock.jump(later)
-        announcer.refused(refusal(1, Reason.UNHEALTHY), ())
+        announcer.rejected(rejection(1, Reason.UNHEALTHY), ())
     assert sink.reasons_of("Pod", "web") == ["StaticOnlyNoMatch"]
 
 
@@ -76,17 +81,17 @@ def test_two_root_reasons_do_not_alternate() -> None:
     sink = Sink()
     announcer = Announcer(sink, FakeClock())
     for _ in range(3):
-        announcer.refused(replace(refusal(1), reason=Reason.NO_JOINT_ASSIGNMENT), ())
-        announcer.refused(refusal(1), ())
+        announcer.rejected(replace(rejection(1), reason=Reason.NO_JOINT_ASSIGNMENT), ())
+        announcer.rejected(rejection(1), ())
     assert sink.reasons_of("Pod", "web") == ["NoJointAssignment", "StaticOnlyNoMatch"]
 
 
 def test_a_rejection_after_a_reservation_is_reported() -> None:
     sink = Sink()
     announcer = Announcer(sink, FakeClock())
-    announcer.refused(refusal(1), ())
+    announcer.rejected(rejection(1), ())
     announcer.reserved(reserve())
-    announcer.refused(refusal(1), ())
+    announcer.rejected(rejection(1), ())
     assert sink.reasons_of("Pod", "web") == ["StaticOnlyNoMatch", "VolumeReserved", "StaticOnlyNoMatch"]
 
 
@@ -129,12 +134,12 @@ def test_a_pod_with_hundreds_of_claims_makes_one_event() -> None:
     sink = Sink()
     announcer = Announcer(sink, FakeClock())
     claims = tuple(claim(f"data-{number}") for number in range(300))
-    announcer.refused(refusal(1), claims)
+    announcer.rejected(rejection(1), claims)
     assert [event.regarding.kind for event in sink.events] == ["Pod"]
     placements = tuple(Placement(each, volume(f"pv-{number}")) for number, each in enumerate(claims))
     announcer.reserved(replace(reserve(), placements=placements))
     assert [event.regarding.kind for event in sink.events] == ["Pod", "Pod"]
     sink.events.clear()
     announcer.forget("default/web")
-    announcer.refused(refusal(1), claims[:CLAIMS_TOLD])
+    announcer.rejected(rejection(1), claims[:CLAIMS_TOLD])
     assert len(sink.events) == 1 + CLAIMS_TOLD

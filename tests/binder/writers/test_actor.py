@@ -192,7 +192,7 @@ async def test_a_bind_that_completed_meanwhile_is_never_undone() -> None:
 async def test_an_error_of_the_api_server_is_rolled_back_and_retried() -> None:
     world = three_claims()
     for method in ("PATCH", "GET"):
-        world.server.refuse_next.append((f"{method} /api/v1/persistentvolumes/pv-2", failure(500, "InternalError")))
+        world.server.reject_next.append((f"{method} /api/v1/persistentvolumes/pv-2", failure(500, "InternalError")))
     async with world.process() as process:
         await process.run(0.06)
         assert world.annotations("persistentvolumes", "pv-1") == {}

@@ -154,7 +154,7 @@ async def test_a_name_that_is_immutable_already_is_a_loss() -> None:
 
 async def test_422_is_read_again_as_409_is() -> None:
     world = one_claim()
-    world.server.refuse_next.append(("persistentvolumeclaims/data", failure(422, "Invalid")))
+    world.server.reject_next.append(("persistentvolumeclaims/data", failure(422, "Invalid")))
     async with world.process() as process:
         await process.run()
     assert world.claim("data")["status"]["phase"] == "Bound"

@@ -53,22 +53,22 @@ async def test_what_is_gone_is_none() -> None:
     assert await desk.client.claim("default/gone") is None
 
 
-async def test_a_refusal_of_an_object_that_did_not_change_is_final() -> None:
+async def test_a_rejection_of_an_object_that_did_not_change_is_final() -> None:
     desk = Desk()
     snapshot = desk.store.snapshot()
-    desk.server.refuse_next += [("PATCH", failure(422, "Invalid"))] * 2
+    desk.server.reject_next += [("PATCH", failure(422, "Invalid"))] * 2
     with pytest.raises(Invalid):
         await desk.client.patch_volume(snapshot.volumes["pv-1"], NOTE)
     with pytest.raises(Invalid):
         await desk.client.patch_claim(snapshot.claims["default/data"], NOTE)
 
 
-async def test_a_refusal_of_an_object_that_changed_means_that_another_writer_was_faster() -> None:
+async def test_a_rejection_of_an_object_that_changed_means_that_another_writer_was_faster() -> None:
     desk = Desk()
     seen = desk.store.snapshot()
     desk.server.put(volume_object("pv-1", "20Gi"))
     desk.server.remove("persistentvolumeclaims", "default/data")
-    desk.server.refuse_next += [("PATCH", failure(422, "Invalid"))] * 2
+    desk.server.reject_next += [("PATCH", failure(422, "Invalid"))] * 2
     with pytest.raises(Conflict, match="Invalid"):
         await desk.client.patch_volume(seen.volumes["pv-1"], NOTE)
     with pytest.raises(NotFound):

@@ -158,7 +158,7 @@ async def test_a_claim_that_gets_another_volume_meanwhile_leaves_nothing_on_ours
 async def test_a_claim_of_a_gated_pod_that_gets_another_volume_leaves_nothing_on_ours(
     ending: str, lagging: bool
 ) -> None:
-    """Only the PV controller and users can give it another volume; the refused name has all taken back."""
+    """Only the PV controller and users can give it another volume; the rejected name has all taken back."""
     world = World(Mode.COMPLETE)
     world.put(claim_object("data"), pod_object("web", ["data"], gated=True))
     world.put(volume_object("pv-1", "11Gi"), volume_object("pv-9", "100Gi"))
@@ -244,7 +244,7 @@ async def test_another_volume_that_names_the_claim_ends_the_attempt() -> None:
 
 async def test_a_volume_that_goes_to_another_while_its_phase_is_written_is_not_bound_to_ours() -> None:
     world = waiting(Mode.COMPLETE, "data")
-    world.server.refuse_next += [("persistentvolumes/pv-1/status", failure(409, "Conflict"))] * 3
+    world.server.reject_next += [("persistentvolumes/pv-1/status", failure(409, "Conflict"))] * 3
     tries: list[int] = []
 
     def event() -> None:
@@ -260,9 +260,9 @@ async def test_a_volume_that_goes_to_another_while_its_phase_is_written_is_not_b
     assert "volumeName" not in world.claim("data")["spec"]
 
 
-async def test_a_policy_that_refuses_the_phase_ends_the_attempt_and_leaves_nothing() -> None:
+async def test_a_policy_that_rejects_the_phase_ends_the_attempt_and_leaves_nothing() -> None:
     world = waiting(Mode.COMPLETE, "data")
-    world.server.refuse_next += [("persistentvolumes/pv-1/status", failure(422, "Invalid"))] * 100
+    world.server.reject_next += [("persistentvolumes/pv-1/status", failure(422, "Invalid"))] * 100
     async with world.process() as process:
         await process.run(0.5)
     assert untouched(world, "pv-1")

@@ -228,13 +228,13 @@ async def test_without_the_right_to_patch_pods_users_are_notified_once() -> None
     world = World(Mode.PREBIND)
     world.put(volume_object("pv-1"), claim_object("data"), gated(GATE))
 
-    world.server.refuse_next += [("PATCH /api/v1/namespaces/default/pods/", failure(403, "Forbidden"))] * 3
+    world.server.reject_next += [("PATCH /api/v1/namespaces/default/pods/", failure(403, "Forbidden"))] * 3
     async with world.process() as process:
         await process.run(3)
         assert gates_of(world) == [GATE]
         assert process.sink.reasons_of("Pod", "web").count(GATE_KEPT) == 1
         await process.run(120)
-    assert not world.server.refuse_next
+    assert not world.server.reject_next
     assert process.sink.reasons_of("Pod", "web").count(GATE_KEPT) == 1
     assert gates_of(world) == []
 
@@ -243,13 +243,13 @@ async def test_a_gate_that_may_not_be_removed_from_a_bound_pod_is_retried_less_a
     world = World(Mode.PREBIND)
     world.put(volume_object("pv-1"), claim_object("data"), gated(GATE))
     bind(world, "data", "pv-1")
-    refused = [("PATCH /api/v1/namespaces/default/pods/", failure(403, "Forbidden"))] * 20
-    world.server.refuse_next += refused
+    rejected = [("PATCH /api/v1/namespaces/default/pods/", failure(403, "Forbidden"))] * 20
+    world.server.reject_next += rejected
     async with world.process() as process:
         await process.run(300)
-        assert len(refused) - len(world.server.refuse_next) < len(refused)
+        assert len(rejected) - len(world.server.reject_next) < len(rejected)
         assert process.sink.reasons_of("Pod", "web").count(GATE_KEPT) == 1
-        world.server.refuse_next.clear()
+        world.server.reject_next.clear()
         await process.run(60)
     assert gates_of(world) == []
 
@@ -258,10 +258,10 @@ async def test_a_gate_that_may_not_be_removed_from_a_bound_pod_is_retried_less_a
 async def test_a_gate_is_lifted_once_what_stood_in_the_way_is_gone(status: int, reason: str) -> None:
     world = World(Mode.PREBIND)
     world.put(volume_object("pv-1"), claim_object("data"), gated(GATE))
-    world.server.refuse_next += [("PATCH /api/v1/namespaces/default/pods/", failure(status, reason))] * 4
+    world.server.reject_next += [("PATCH /api/v1/namespaces/default/pods/", failure(status, reason))] * 4
     async with world.process() as process:
         await process.run(120)
-    assert not world.server.refuse_next
+    assert not world.server.reject_next
     assert gates_of(world) == []
     assert "WriteRejected" in process.sink.reasons_of("Pod", "web")
 

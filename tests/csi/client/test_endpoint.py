@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from csi.client.endpoint import Endpoint, TlsFiles, parse_endpoint, refuse_plain
+from csi.client.endpoint import Endpoint, TlsFiles, parse_endpoint, reject_plain
 
 
 def test_a_unix_socket_is_taken() -> None:
@@ -26,12 +26,12 @@ def test_a_unix_socket_is_taken() -> None:
         pytest.param("a=tcp://u@h:1", "expected NAME=tcp://HOST:PORT", id="tcp with a user"),
         pytest.param("a=tcp://h:1?serverName=", "expected NAME=tcp://HOST:PORT", id="empty server name"),
         pytest.param("a=tcp://h:1?servername=x", "expected NAME=tcp://HOST:PORT", id="unknown parameter"),
-        pytest.param("a=dns:///driver:9000", "dns is refused", id="dns"),
+        pytest.param("a=dns:///driver:9000", "dns is rejected", id="dns"),
         pytest.param(f"a=unix:///{'x' * 107}", "108 bytes", id="longer than the kernel takes"),
         pytest.param(f"a=unix:///{'ä' * 54}", "109 bytes", id="bytes count, not characters"),
     ],
 )
-def test_what_cannot_work_is_refused(text: str, complaint: str) -> None:
+def test_what_cannot_work_is_rejected(text: str, complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
         parse_endpoint(text)
 
@@ -56,6 +56,6 @@ def test_a_tcp_address_says_which_name_the_certificate_must_have(address: str, d
 
 def test_nothing_is_sent_over_tcp_without_certificates() -> None:
     endpoint = parse_endpoint("a=tcp://h:1")
-    assert "--csi-tls-ca, --csi-tls-cert and --csi-tls-key" in (refuse_plain(endpoint) or "")
-    assert refuse_plain(replace(endpoint, tls=TlsFiles("ca", "crt", "key"))) is None
-    assert refuse_plain(Endpoint("a", "/a.sock")) is None
+    assert "--csi-tls-ca, --csi-tls-cert and --csi-tls-key" in (reject_plain(endpoint) or "")
+    assert reject_plain(replace(endpoint, tls=TlsFiles("ca", "crt", "key"))) is None
+    assert reject_plain(Endpoint("a", "/a.sock")) is None

@@ -16,7 +16,7 @@ from csi.proto import csi_v1_pb2 as csi
 from csi.volume_probes import Pace
 from kube.clock import SystemClock
 from tests.csi.observers import Order, Recorder, Sweeps
-from tests.csi.scripted_driver import NAME, Refused, Rpc, ScriptedDriver, gives, volume_answer
+from tests.csi.scripted_driver import NAME, Rejected, Rpc, ScriptedDriver, gives, volume_answer
 
 ROOT = Path(__file__).parents[3]
 ALLOWED = {
@@ -98,9 +98,9 @@ KINDS: dict[str, list[int]] = {
 ANSWERS = [
     gives(volume_answer("v", zones=["a"])),
     gives(volume_answer("v", abnormal=True)),
-    gives(Refused(grpc.StatusCode.NOT_FOUND)),
-    gives(Refused(grpc.StatusCode.UNIMPLEMENTED)),
-    gives(Refused(grpc.StatusCode.UNAVAILABLE)),
+    gives(Rejected(grpc.StatusCode.NOT_FOUND)),
+    gives(Rejected(grpc.StatusCode.UNIMPLEMENTED)),
+    gives(Rejected(grpc.StatusCode.UNAVAILABLE)),
     gives(b"\xff"),
 ]
 

@@ -74,22 +74,22 @@ async def test_with_the_right_certificates_the_driver_answers(site: Site) -> Non
 
 
 async def test_an_untrusted_client_gets_nothing(site: Site) -> None:
-    refused = {
+    rejected = {
         "another authority": site.endpoint(site.files(trusted=site.stranger)),
         "another server name": site.endpoint(site.files(), server_name="elsewhere.example"),
         "a client of another authority": site.endpoint(site.files(site.stranger.client("pvc-prebinder"))),
         "no certificates": site.endpoint(None),
     }
-    for why, endpoint in refused.items():
+    for why, endpoint in rejected.items():
         async with connected(endpoint) as drivers:
             verdict = await site.probe(drivers)
             assert (verdict.state, verdict.reason) == (HealthState.UNKNOWN, "Unavailable"), why
             assert drivers.endpoints_up() == {NAME: False}
-            assert ("tcp without TLS is refused" in verdict.message) is (endpoint.tls is None)
+            assert ("tcp without TLS is rejected" in verdict.message) is (endpoint.tls is None)
     assert site.driver.calls == []
 
 
-async def test_a_client_without_certificate_is_refused(site: Site, tmp_path: Path) -> None:
+async def test_a_client_without_certificate_is_rejected(site: Site, tmp_path: Path) -> None:
     empty = tmp_path / "empty.pem"
     empty.touch()
     async with connected(site.endpoint(TlsFiles(str(site.authority.certificate), str(empty), str(empty)))) as drivers:

@@ -23,7 +23,7 @@ def test_reads_a_version(text: str, version: Version) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "devel", "go"])
-def test_refuses_what_is_no_version(text: str) -> None:
+def test_rejects_what_is_no_version(text: str) -> None:
     with pytest.raises(ValueError, match="not a Go version"):
         parse_version(text)
 
@@ -37,7 +37,7 @@ def test_required_version_is_the_go_line_and_nothing_that_looks_like_it() -> Non
     assert required_version(go_mod) == (1, 26, 0)
 
 
-def test_a_go_mod_without_a_go_line_is_refused() -> None:
+def test_a_go_mod_without_a_go_line_is_rejected() -> None:
     with pytest.raises(ValueError, match="no go line"):
         required_version("module example\n")
 

@@ -48,7 +48,7 @@ def zone(name: str, key: str = ZONE) -> csi.TopologyRequirement:
     return csi.TopologyRequirement(preferred=[csi.Topology(segments={key: name})])
 
 
-async def refusal(call: Any) -> grpc.StatusCode:
+async def rejection(call: Any) -> grpc.StatusCode:
     with pytest.raises(grpc.aio.AioRpcError) as error:
         await call
     return error.value.code()
@@ -73,11 +73,11 @@ async def test_volumes_are_created_and_grow_as_long_as_there_is_room(tmp_path: P
             )
 
         first = await create("first", 600)
-        assert await refusal(create("second", 600)) is grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert await rejection(create("second", 600)) is grpc.StatusCode.RESOURCE_EXHAUSTED
         assert (await create("first", 600)).volume == first.volume
         await create("second", 300)
         assert (await controller.GetCapacity(csi.GetCapacityRequest())).available_capacity == 100
-        assert await refusal(grow(701)) is grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert await rejection(grow(701)) is grpc.StatusCode.RESOURCE_EXHAUSTED
         for _ in range(2):
             assert (await grow(700)).capacity_bytes == 700
         assert (await grow(1)).capacity_bytes == 700
@@ -120,11 +120,11 @@ async def test_volumes_are_created_in_the_requested_topology(
     assert again == answer
 
 
-async def test_a_topology_of_other_keys_is_refused(controller: Any) -> None:
+async def test_a_topology_of_other_keys_is_rejected(controller: Any) -> None:
     request = csi.CreateVolumeRequest(
         name="pvc-1", volume_capabilities=[MOUNTED], accessibility_requirements=zone("r1", key="rack")
     )
-    assert await refusal(controller.CreateVolume(request)) is grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert await rejection(controller.CreateVolume(request)) is grpc.StatusCode.RESOURCE_EXHAUSTED
     capacity = await controller.GetCapacity(csi.GetCapacityRequest(accessible_topology=zone("r1", "rack").preferred[0]))
     assert capacity.available_capacity == 0
 
@@ -133,13 +133,13 @@ async def test_the_same_name_in_another_zone_is_another_volume(controller: Any) 
     request = csi.CreateVolumeRequest(name="pvc-1", volume_capabilities=[MOUNTED], accessibility_requirements=zone("a"))
     await controller.CreateVolume(request)
     request.accessibility_requirements.CopyFrom(zone("b"))
-    assert await refusal(controller.CreateVolume(request)) is grpc.StatusCode.ALREADY_EXISTS
+    assert await rejection(controller.CreateVolume(request)) is grpc.StatusCode.ALREADY_EXISTS
 
 
-async def test_a_block_volume_is_refused(controller: Any) -> None:
+async def test_a_block_volume_is_rejected(controller: Any) -> None:
     block = csi.VolumeCapability(block=csi.VolumeCapability.BlockVolume(), access_mode=MOUNTED.access_mode)
     request = csi.CreateVolumeRequest(name="pvc-1", volume_capabilities=[block])
-    assert await refusal(controller.CreateVolume(request)) is grpc.StatusCode.INVALID_ARGUMENT
+    assert await rejection(controller.CreateVolume(request)) is grpc.StatusCode.INVALID_ARGUMENT
 
 
 async def test_a_published_volume_is_its_directory(node: Any, driver: DriverProcess, tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ async def test_something_else_at_the_target_is_left_alone(node: Any, driver: Dri
     target = tmp_path / "target"
     target.write_text("precious")
     publish = csi.NodePublishVolumeRequest(volume_id="v", target_path=str(target), volume_capability=MOUNTED)
-    assert await refusal(node.NodePublishVolume(publish)) is grpc.StatusCode.FAILED_PRECONDITION
+    assert await rejection(node.NodePublishVolume(publish)) is grpc.StatusCode.FAILED_PRECONDITION
     await node.NodeUnpublishVolume(csi.NodeUnpublishVolumeRequest(volume_id="v", target_path=str(target)))
     assert target.read_text() == "precious"
 

@@ -120,7 +120,7 @@ async def test_a_patch_without_a_version_cannot_be_sent(version: str | int) -> N
 
 
 @pytest.mark.parametrize(("status", "expected"), [(409, Conflict), (429, Throttled)])
-async def test_refused_write_raises_its_error(status: int, expected: type[KubeError]) -> None:
+async def test_rejected_write_raises_its_error(status: int, expected: type[KubeError]) -> None:
     api = KubeApi(ScriptedTransport(lambda _: answer(status, failure(status, "Any"))))
     with pytest.raises(expected):
         await api.conditional_patch(VOLUMES, "a", {}, resource_version=7)

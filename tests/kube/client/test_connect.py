@@ -175,13 +175,13 @@ async def test_a_silent_proxy_blocks_neither_a_watch_nor_a_request_for_ever(tmp_
 async def test_a_proxys_password_is_sent_to_it_and_never_shown(tmp_path: Path, listening: bool) -> None:
     heads: list[bytes] = []
 
-    async def refuses(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def rejects(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         heads.append(await reader.readuntil(b"\r\n\r\n"))
         writer.write(b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n")
         await reader.read()
         writer.close()
 
-    proxy = await asyncio.start_server(refuses, "127.0.0.1", 0)
+    proxy = await asyncio.start_server(rejects, "127.0.0.1", 0)
     address = f"http://user:s3cret@127.0.0.1:{proxy.sockets[0].getsockname()[1]}"
     if not listening:
         proxy.close()
@@ -225,7 +225,7 @@ async def test_urgent_requests_do_not_wait_behind_any_number_of_others(tmp_path:
         assert len(server.requests) == 602
 
 
-async def test_a_refused_connection_names_host_path_and_next_step(tmp_path: Path) -> None:
+async def test_a_rejected_connection_names_host_path_and_next_step(tmp_path: Path) -> None:
     async with serving(html) as server:
         path = kubeconfig(tmp_path, server.url)
     async with await connect(path) as transport:

@@ -212,13 +212,13 @@ async def test_a_large_kind_is_walked_over_several_checks_within_the_budget() ->
 @pytest.mark.parametrize(
     "broken",
     [
-        Unavailable("GET", "/", 0, "ClientConnectorError", "refused"),
+        Unavailable("GET", "/", 0, "ClientConnectorError", "rejected"),
         answer(410, failure(410, "Expired")),
         answer(403, failure(403, "Forbidden")),
         answer(200, b"<html>"),
         answer(200, {"metadata": {}, "items": [{"metadata": {"name": "x"}}]}),
     ],
-    ids=["refused", "410", "403", "html", "no version"],
+    ids=["rejected", "410", "403", "html", "no version"],
 )
 async def test_a_kind_that_cannot_be_listed_does_not_keep_the_others_from_it(broken: Answer) -> None:
     held = {resource: Collected(gone=1) for resource in (CLAIMS, VOLUMES, NODES)}

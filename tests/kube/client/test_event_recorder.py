@@ -39,13 +39,13 @@ class Server:
 
     def __init__(self) -> None:
         self.events: dict[str, dict[str, Any]] = {}
-        self.refuse: list[Answer] = []
+        self.reject: list[Answer] = []
         self.sent = 0
         self.dropped = 0
 
     def __call__(self, request: Request) -> Answer:
-        if self.refuse:
-            return self.refuse.pop(0)
+        if self.reject:
+            return self.reject.pop(0)
         body = json.loads(request.body or b"")
         if request.method == "POST":
             body["metadata"]["resourceVersion"] = "1"
@@ -217,8 +217,8 @@ async def test_a_series_that_is_gone_from_the_server_starts_again(lost: str) -> 
 
 async def test_temporary_failures_are_retried() -> None:
     clock, server = FakeClock(), Server()
-    server.refuse = [
-        Unavailable("POST", "/", 0, "ClientConnectorError", "refused"),
+    server.reject = [
+        Unavailable("POST", "/", 0, "ClientConnectorError", "rejected"),
         answer(429, failure(429, "TooManyRequests"), Retry_After="30"),
     ]
     async with recording(clock, server) as (recorder, _):
@@ -230,19 +230,21 @@ async def test_temporary_failures_are_retried() -> None:
 
 
 @pytest.mark.parametrize(
-    "refusals",
+    "rejections",
     [
         [answer(403, failure(403, "Forbidden"))],
         [answer(422, failure(422, "Invalid"))],
         [answer(200, b"<html>")] * 3,
         [answer(201, {"no": "metadata"})],
-        [Unavailable("POST", "/", 0, "x", "refused")] * 3,
+        [Unavailable("POST", "/", 0, "x", "rejected")] * 3,
     ],
     ids=["403", "422", "html", "odd answer", "down"],
 )
-async def test_an_event_that_cannot_be_sent_is_dropped_and_counted_and_the_next_is_sent(refusals: list[Answer]) -> None:
+async def test_an_event_that_cannot_be_sent_is_dropped_and_counted_and_the_next_is_sent(
+    rejections: list[Answer],
+) -> None:
     clock, server = FakeClock(), Server()
-    server.refuse = list(refusals)
+    server.reject = list(rejections)
     async with recording(clock, server) as (recorder, _):
         recorder.publish(RESERVED)
         recorder.publish(replace(RESERVED, note="other"))
@@ -283,7 +285,7 @@ async def test_flush_waits_for_what_was_published_but_not_for_ever() -> None:
         recorder.publish(RESERVED)
         await recorder.flush(5)
         assert server.sent == 1
-        server.refuse = [Unavailable("POST", "/", 0, "x", "refused")] * 3
+        server.reject = [Unavailable("POST", "/", 0, "x", "rejected")] * 3
         for note in ("under way", "waiting", "waiting too"):
             recorder.publish(replace(RESERVED, note=note))
         flushing = asyncio.ensure_future(recorder.flush(0.5))

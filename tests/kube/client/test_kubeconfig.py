@@ -1,4 +1,4 @@
-"""Which configuration is used, which is refused, and the messages for the user."""
+"""Which configuration is used, which is rejected, and the messages for the user."""
 
 import ssl
 import traceback
@@ -36,7 +36,7 @@ REMOTE = "https://api.example:6443"
         pytest.param("https://h", {"client-certificate": "/no"}, None, "/no", id="missing certificate"),
     ],
 )
-async def test_a_configuration_that_cannot_be_used_is_refused(
+async def test_a_configuration_that_cannot_be_used_is_rejected(
     tmp_path: Path, server: str, user: dict[str, Any] | None, cluster: dict[str, Any] | None, expected: str
 ) -> None:
     path = kubeconfig(tmp_path, server, user, cluster)
@@ -148,7 +148,7 @@ async def test_a_proxy_without_scheme_is_one_of_http(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "proxy", ["socks5://u:s3cret@proxy:1080", "http://u:s3/cret@proxy:3128", "u:s3cret@proxy:port", "http://:s3cret@"]
 )
-async def test_what_is_no_address_of_a_proxy_is_refused_without_being_shown(tmp_path: Path, proxy: str) -> None:
+async def test_what_is_no_address_of_a_proxy_is_rejected_without_being_shown(tmp_path: Path, proxy: str) -> None:
     path = kubeconfig(tmp_path, "https://api.example:6443", cluster={"proxy-url": proxy})
     credentials = await load_credentials(path, None, FakeClock())
     with pytest.raises(KubeconfigError, match=r"proxy-url of kubeconfig .* is not a proxy address") as caught:
@@ -156,7 +156,7 @@ async def test_what_is_no_address_of_a_proxy_is_refused_without_being_shown(tmp_
     assert "s3" not in "".join(traceback.format_exception(caught.value))
 
 
-async def test_a_password_in_the_servers_address_is_refused_without_being_shown(tmp_path: Path) -> None:
+async def test_a_password_in_the_servers_address_is_rejected_without_being_shown(tmp_path: Path) -> None:
     path = kubeconfig(tmp_path, "https://admin:s3cret@api.example:6443")
     with pytest.raises(KubeconfigError, match="user or password in the server's address") as caught:
         await load_credentials(path, None, FakeClock())

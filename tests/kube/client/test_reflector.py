@@ -212,9 +212,9 @@ async def test_no_fault_of_the_watch_makes_a_hot_loop(fault: str, most: int) -> 
         answer(200, b"<html>Welcome</html>"),
         answer(403, failure(403, "Forbidden")),
         answer(410, failure(410, "Expired")),
-        Unavailable("GET", "/", 0, "ClientConnectorError", "refused"),
+        Unavailable("GET", "/", 0, "ClientConnectorError", "rejected"),
     ],
-    ids=["500", "502 with HTML", "HTML as success", "403", "410", "refused"],
+    ids=["500", "502 with HTML", "HTML as success", "403", "410", "rejected"],
 )
 async def test_no_fault_of_the_list_makes_a_hot_loop_and_the_end_of_it_is_noticed(broken: Answer) -> None:
     clock, held = FakeClock(), Held()

@@ -30,7 +30,7 @@ def test_ambiguous_yaml_is_rejected(text: str, problem: str) -> None:
         load_strictly(text)
 
 
-def test_lines_that_stand_for_more_than_any_memory_holds_are_refused_at_once() -> None:
+def test_lines_that_stand_for_more_than_any_memory_holds_are_rejected_at_once() -> None:
     levels = "".join(f"l{level}: &l{level} [{', '.join([f'*l{level - 1}'] * 9)}]\n" for level in range(1, 30))
     with pytest.raises(ValueError, match="alias"):
         load_strictly(f"l0: &l0 x\n{levels}")

@@ -20,7 +20,7 @@ def minimal(kind: str, **fields: Any) -> dict[str, Any]:
     return {"kind": kind, "metadata": {"name": "x", "namespace": "ns", "resourceVersion": "7"}, "spec": {}} | fields
 
 
-def refusal(kind: str, body: bytes) -> MalformedObject:
+def rejection(kind: str, body: bytes) -> MalformedObject:
     with pytest.raises(MalformedObject) as caught:
         DECODERS[kind](body)
     return caught.value
@@ -43,7 +43,7 @@ class TestEveryKind:
     def test_a_spec_is_required_only_by_kinds_that_need_it(self, kind: str) -> None:
         for body in ({"metadata": {"name": "x"}}, {"metadata": {"name": "x"}, "spec": None}):
             if kind in NEED_A_SPEC:
-                assert refusal(kind, raw(body)).path == "$.spec"
+                assert rejection(kind, raw(body)).path == "$.spec"
             else:
                 assert DECODERS[kind](raw(body)).name == "x"
 
@@ -73,8 +73,8 @@ class TestEveryKind:
             ),
         ],
     )
-    def test_what_cannot_be_read_is_refused(self, kind: str, body: bytes, path: str) -> None:
-        assert refusal(kind, body).path == path
+    def test_what_cannot_be_read_is_rejected(self, kind: str, body: bytes, path: str) -> None:
+        assert rejection(kind, body).path == path
 
 
 @pytest.mark.parametrize(
@@ -141,16 +141,16 @@ class TestEveryKind:
     ],
 )
 def test_names_the_field_and_the_problem(kind: str, change: dict[str, Any], path: str, problem: str) -> None:
-    refused = refusal(kind, raw(minimal(kind) | change))
-    assert refused.path.startswith(path)
-    assert problem in refused.problem
-    assert path in str(refused)
+    rejected = rejection(kind, raw(minimal(kind) | change))
+    assert rejected.path.startswith(path)
+    assert problem in rejected.problem
+    assert path in str(rejected)
 
 
 def test_names_the_object() -> None:
-    refused = refusal("PersistentVolumeClaim", raw(minimal("PersistentVolumeClaim", spec=5)))
-    assert (refused.kind, refused.name, refused.resource_version) == ("PersistentVolumeClaim", "ns/x", "7")
-    assert str(refused).startswith("PersistentVolumeClaim ns/x: $.spec: ")
+    rejected = rejection("PersistentVolumeClaim", raw(minimal("PersistentVolumeClaim", spec=5)))
+    assert (rejected.kind, rejected.name, rejected.resource_version) == ("PersistentVolumeClaim", "ns/x", "7")
+    assert str(rejected).startswith("PersistentVolumeClaim ns/x: $.spec: ")
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_names_the_object() -> None:
     [({"name": ["x"]}, "?"), ({"namespace": "ns", "name": 5}, "ns"), ({"name": "x" * 5000}, "x" * 300)],
 )
 def test_names_the_object_as_well_as_it_can(metadata: dict[str, Any], name: str) -> None:
-    assert refusal("PersistentVolumeClaim", raw({"metadata": metadata, "spec": 5})).name == name
+    assert rejection("PersistentVolumeClaim", raw({"metadata": metadata, "spec": 5})).name == name
 
 
 class TestAnnotations:

@@ -60,6 +60,6 @@ def test_a_renewal_leaves_the_time_of_acquisition_alone() -> None:
 
 
 @pytest.mark.parametrize("timing", [(10, 15, 2), (15, 10, 10), (15, 10, 0)], ids=str)
-def test_timing_that_cannot_be_safe_is_refused(timing: tuple[float, float, float]) -> None:
+def test_timing_that_cannot_be_safe_is_rejected(timing: tuple[float, float, float]) -> None:
     with pytest.raises(ValueError, match="lease duration > renew deadline > retry"):
         LeaseTiming(*timing)

@@ -80,12 +80,12 @@ def test_too_large_an_argument_leaves_the_others_known() -> None:
 
 def test_an_error_is_raised_each_time() -> None:
     @remembered(1_000)
-    def refuse(text: str) -> int:
+    def reject(text: str) -> int:
         raise ValueError(text)
 
     for _ in range(2):
         with pytest.raises(ValueError, match="a"):
-            refuse("a")
+            reject("a")
 
 
 def test_the_size_of_a_value_is_that_of_all_it_holds() -> None:

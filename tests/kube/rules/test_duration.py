@@ -18,7 +18,7 @@ def test_reads(text: str, seconds: float) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "5", "m", "5 m", "-5m", "5d", "5m ", "1e3s", "٣s", f"{'9' * 30}h"])
-def test_refuses(text: str) -> None:
+def test_rejects(text: str) -> None:
     with pytest.raises(ValueError, match="duration"):
         parse_duration(text)
 

@@ -1,5 +1,5 @@
 """`quantities.json` holds what resource.Quantity of k8s.io/apimachinery v0.36.3 (UnmarshalJSON, then the value rounded
-up to nano) says about texts picked by hand and at random: `[text, nano-units]`, null where it refuses the text."""
+up to nano) says about texts picked by hand and at random: `[text, nano-units]`, null where it rejects the text."""
 
 import json
 from pathlib import Path
@@ -58,7 +58,7 @@ def test_reads_numbers_without_quotes(number: float, nano: int) -> None:
 
 
 @pytest.mark.parametrize("value", [True, float("nan"), float("inf")])
-def test_refuses_what_is_not_a_number(value: float) -> None:
+def test_rejects_what_is_not_a_number(value: float) -> None:
     with pytest.raises(QuantityError):
         parse_quantity(value)
 
@@ -105,7 +105,7 @@ def test_what_is_shown_reads_back_as_the_same(nano: int, binary: bool) -> None:
 
 
 @given(st.text(max_size=12) | st.text("0123456789.eEinumkKMGTP+-", max_size=12))
-def test_any_text_is_read_or_refused(text: str) -> None:
+def test_any_text_is_read_or_rejected(text: str) -> None:
     nano = read(text)
     assert nano is None or -MAX_QUANTITY <= nano <= MAX_QUANTITY
 

@@ -27,11 +27,11 @@ def test_tolerates(toleration: Toleration, covered: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("effect", "refused"), [("NoSchedule", True), ("NoExecute", True), ("PreferNoSchedule", False), ("Strange", False)]
+    ("effect", "rejected"), [("NoSchedule", True), ("NoExecute", True), ("PreferNoSchedule", False), ("Strange", False)]
 )
-def test_only_two_effects_keep_a_pod_off(effect: str, refused: bool) -> None:
+def test_only_two_effects_keep_a_pod_off(effect: str, rejected: bool) -> None:
     taint = Taint("dedicated", effect)
-    assert untolerated_taint([taint], []) == (taint if refused else None)
+    assert untolerated_taint([taint], []) == (taint if rejected else None)
 
 
 def test_names_the_first_taint_that_is_not_tolerated() -> None:

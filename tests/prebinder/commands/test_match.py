@@ -196,7 +196,7 @@ def test_a_node_that_is_not_in_the_input(match: Run) -> None:
     assert "the input has no Node" in match([], "--node", "x")[2]
 
 
-def test_the_table_groups_the_refusals_and_shows_the_nearest(match: Run) -> None:
+def test_the_table_groups_the_rejections_and_shows_the_nearest(match: Run) -> None:
     objects = [
         claim("data", "10Gi"),
         *(volume(f"pv-{size}", f"{size}Gi") for size in (1, 8, 9, 12, 30)),

@@ -25,7 +25,7 @@ async def test_a_volume_that_cannot_be_released_keeps_no_other_in_quarantine(
     server = FakeKubeApi()
     for document in (quarantined("pv-1", "Released"), quarantined("pv-2"), quarantined("pv-3"), quarantined("pv-4")):
         server.put(document)
-    server.refuse_next.append(("PATCH /api/v1/persistentvolumes/pv-3", failure(422, "Invalid")))
+    server.reject_next.append(("PATCH /api/v1/persistentvolumes/pv-3", failure(422, "Invalid")))
     problems = await release_each(KubeApi(Connection(server)), ("pv-1", "pv-2", "pv-3", "pv-4"), Annotations())
     assert [problem.split(":")[0] for problem in problems] == [
         'volume "pv-1" is Released; check why, then remove its spec.claimRef by hand',

@@ -57,7 +57,7 @@ def test_a_trace_is_replayed_and_continued(capsys: pytest.CaptureFixture[str], t
     assert rest["pods"] == whole["pods"] - 19
 
 
-def test_a_trace_of_another_beginning_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_trace_of_another_beginning_is_rejected(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     trace = tmp_path / "trace"
     trace.write_text(HEADER + '{"at":1,"change":"cordon","node":"node-99999"}\n')
     assert main([*SMALL, f"--replay={trace}"]) == 1
@@ -169,7 +169,7 @@ def test_a_line_that_was_cut_off_is_left_out(capsys: pytest.CaptureFixture[str],
     assert "the last line is truncated and was skipped" in output.err
 
 
-def test_a_trace_that_goes_against_itself_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_trace_that_goes_against_itself_is_rejected(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     trace = tmp_path / "trace"
     report(capsys, f"--trace={trace}")
     lines = trace.read_bytes().splitlines(keepends=True)
@@ -190,7 +190,7 @@ def test_a_trace_that_goes_against_itself_is_refused(capsys: pytest.CaptureFixtu
     ],
     ids=["no header", "another version", "empty"],
 )
-def test_what_is_no_trace_of_this_version_is_refused(
+def test_what_is_no_trace_of_this_version_is_rejected(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, first: str, message: str
 ) -> None:
     trace = tmp_path / "trace"
@@ -201,7 +201,9 @@ def test_what_is_no_trace_of_this_version_is_refused(
     assert message in error
 
 
-def test_a_dump_without_nodes_is_refused_with_the_next_step(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_dump_without_nodes_is_rejected_with_the_next_step(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     dump = tmp_path / "dump.json"
     dump.write_text('{"apiVersion": "v1", "kind": "List", "items": []}')
     assert main(["simulate", "-f", str(dump)]) == 1
@@ -248,7 +250,7 @@ def test_volumes_that_fail_and_nodes_that_are_needed(capsys: pytest.CaptureFixtu
         ("--now=soon", 'expected a time such as 2026-01-01T12:00:00Z, found "soon"'),
     ],
 )
-def test_a_question_about_what_there_is_not_is_refused(
+def test_a_question_about_what_there_is_not_is_rejected(
     capsys: pytest.CaptureFixture[str], flag: str, message: str
 ) -> None:
     assert main([*SMALL, flag]) == 2

@@ -58,8 +58,8 @@ def test_names_of_several_namespaces_have_theirs_before_them(
 ) -> None:
     """And a claim that was never created is no name for kubectl."""
     forbidden = 'persistentvolumeclaims "data-db-0" is forbidden: exceeded quota: small, requested: x=1'
-    refused = event("StatefulSet", "db", "FailedCreate", forbidden)
-    path = write_dump(tmp_path, [*PENDING, refused])
+    rejected = event("StatefulSet", "db", "FailedCreate", forbidden)
+    path = write_dump(tmp_path, [*PENDING, rejected])
     assert main(["why", "-A", "-f", path, "-o", "name"]) == 3
     assert capsys.readouterr().out == "-n web pod/db-0\n"
 

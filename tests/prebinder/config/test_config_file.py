@@ -85,7 +85,7 @@ def test_reads_every_kind_of_value() -> None:
         pytest.param(HEAD + "binding: {concurrency: 0}", "binding: concurrency must be at least 1, is 0", id="range"),
         pytest.param(
             HEAD + "health: {endpoints: ['x=tcp://10.0.0.1:50051']}",
-            "health: CSI endpoint x=tcp://10.0.0.1:50051: tcp without TLS is refused",
+            "health: CSI endpoint x=tcp://10.0.0.1:50051: tcp without TLS is rejected",
             id="tcp",
         ),
         pytest.param(HEAD + "health: {endpoints: {}}", "health.endpoints: expected a list", id="list"),

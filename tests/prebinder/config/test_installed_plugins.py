@@ -146,7 +146,7 @@ def test_a_plugin_that_cannot_be_used_is_one_line_with_its_distribution(
     assert (code, errors) == (2, f"pvc-prebinder: --config scheduler.yaml: {problem}\n")
 
 
-def test_two_plugins_of_one_name_are_refused(tmp_path: Path) -> None:
+def test_two_plugins_of_one_name_are_rejected(tmp_path: Path) -> None:
     named = BROKEN.replace("Broken = ", "NodePorts = ")
     install(tmp_path / "site", named, {"broken.py": "raise AssertionError\n"})
     done = run(tmp_path / "site", "simulate", "--weights=BestFit=1", cwd=tmp_path)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from scheduler.binding.pod_binding import Bound, Refusal, Refused
+from scheduler.binding.pod_binding import Bound, Rejected, RejectionReason
 from tests.prebinder.control_port import LOOPBACK, Scripted, controlled
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "scheduler-control.md"
@@ -24,10 +24,10 @@ def example() -> str:
         pytest.param(
             Bound("n1", "a", {"data": "pv-1"}), 0, "default/web-0 is on n1 with {'data': 'pv-1'}\n", id="bound"
         ),
-        pytest.param(Refused(Refusal.REJECTED, "no node fits"), 1, "-32005: no node fits\n", id="refused"),
+        pytest.param(Rejected(RejectionReason.REJECTED, "no node fits"), 1, "-32005: no node fits\n", id="rejected"),
     ],
 )
-async def test_the_example_places_a_pod(answer: Bound | Refused, code: int, printed: str, tmp_path: Path) -> None:
+async def test_the_example_places_a_pod(answer: Bound | Rejected, code: int, printed: str, tmp_path: Path) -> None:
     binding = Scripted(answer)
     async with controlled(tmp_path, binding) as control:
         arguments = [f"http://{LOOPBACK}:{control.port}", str(tmp_path / "token"), "default", "web-0"]

@@ -8,7 +8,7 @@ import pytest
 from binder.matching.rejection import Reason, Rejection
 from prebinder.control.cbor_rpc import RpcError
 from prebinder.control.pod_binding_rpc import CODES, MAX_REJECTIONS, TIMED_OUT, pod_binding_methods
-from scheduler.binding.pod_binding import Bound, Refusal, Refused, Released
+from scheduler.binding.pod_binding import Bound, Rejected, RejectionReason, Released
 from tests.prebinder.control_port import Scripted, controlled
 
 POD: dict[str, Any] = {"namespace": "default", "name": "web-0"}
@@ -36,17 +36,17 @@ async def test_an_unbound_pod_is_answered(answer: Released, expected: object, tm
     assert binding.calls == [("unbind", "default/web-0", "")]
 
 
-@pytest.mark.parametrize("refusal", Refusal)
+@pytest.mark.parametrize("rejection", RejectionReason)
 @pytest.mark.parametrize("method", ["bind.pod", "unbind.pod"])
-async def test_every_refusal_has_a_code_of_its_own(method: str, refusal: Refusal, tmp_path: Path) -> None:
-    async with controlled(tmp_path, Scripted(Refused(refusal, "not now"))) as control:
+async def test_every_rejection_has_a_code_of_its_own(method: str, rejection: RejectionReason, tmp_path: Path) -> None:
+    async with controlled(tmp_path, Scripted(Rejected(rejection, "not now"))) as control:
         response = await control.call(method, POD)
-    assert response["error"] == {"code": CODES[refusal], "message": "not now", "data": {"refusal": str(refusal)}}
+    assert response["error"] == {"code": CODES[rejection], "message": "not now", "data": {"reason": str(rejection)}}
 
 
 def test_codes_are_servers_own_and_differ() -> None:
     codes = [*CODES.values(), TIMED_OUT]
-    assert len(set(codes)) == len(codes) == len(Refusal) + 1
+    assert len(set(codes)) == len(codes) == len(RejectionReason) + 1
     assert all(-32099 <= code <= -32000 for code in codes)
 
 
@@ -54,7 +54,9 @@ async def test_rejections_are_returned_with_their_evidence_up_to_a_limit(tmp_pat
     rejections = tuple(
         Rejection(Reason.INSUFFICIENT_RESOURCES, f"n{number}", "2 cpu", "1 cpu") for number in range(MAX_REJECTIONS + 7)
     )
-    async with controlled(tmp_path, Scripted(Refused(Refusal.REJECTED, "no node fits", rejections))) as control:
+    async with controlled(
+        tmp_path, Scripted(Rejected(RejectionReason.REJECTED, "no node fits", rejections))
+    ) as control:
         data = (await control.call("bind.pod", POD))["error"]["data"]
     assert data["rejections"][0] == {
         "subject": "n0",

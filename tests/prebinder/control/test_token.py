@@ -35,7 +35,7 @@ def test_a_file_that_others_cannot_have_is_read(mode: int, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o604, 0o602, 0o660, 0o620, 0o601])
-def test_a_file_that_others_could_have_is_refused(mode: int, tmp_path: Path) -> None:
+def test_a_file_that_others_could_have_is_rejected(mode: int, tmp_path: Path) -> None:
     path = tmp_path / "token"
     path.write_text(TOKEN)
     path.chmod(mode)
@@ -44,7 +44,7 @@ def test_a_file_that_others_could_have_is_refused(mode: int, tmp_path: Path) -> 
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give files away")
-def test_a_file_of_another_user_is_refused(tmp_path: Path) -> None:
+def test_a_file_of_another_user_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "token"
     path.write_text(TOKEN)
     path.chmod(0o600)
@@ -65,7 +65,7 @@ def test_a_file_of_another_user_is_refused(tmp_path: Path) -> None:
         pytest.param(b"x" * 5000, id="too long"),
     ],
 )
-def test_what_is_no_token_is_refused(content: bytes, tmp_path: Path) -> None:
+def test_what_is_no_token_is_rejected(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "token"
     path.write_bytes(content)
     path.chmod(0o600)

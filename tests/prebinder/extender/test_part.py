@@ -46,12 +46,12 @@ def part(
         ),
     ],
 )
-def test_what_cannot_be_served_safely_is_refused(chosen: dict[str, Any], complaint: str) -> None:
+def test_what_cannot_be_served_safely_is_rejected(chosen: dict[str, Any], complaint: str) -> None:
     with pytest.raises(UsageError, match=complaint):
         part(**chosen)
 
 
-def test_a_key_of_another_certificate_is_refused(tmp_path: Path) -> None:
+def test_a_key_of_another_certificate_is_rejected(tmp_path: Path) -> None:
     ours, others = Party(tmp_path / "ours"), Party(tmp_path / "others")
     with pytest.raises(UsageError, match=r"expected matching PEM files in .*server"):
         part(bind_address=":0", tls_cert_file=str(ours.server.certificate), tls_key_file=str(others.server.key))

@@ -68,7 +68,7 @@ async def test_status_codes(verb: str, body: bytes, headers: dict[str, str], sta
         assert (await server.post("filter", BODY))[0] == 200
 
 
-async def test_another_method_is_refused() -> None:
+async def test_another_method_is_rejected() -> None:
     async with (
         running_extender(answers()) as server,
         server.session.get(f"http://{LOOPBACK}:{server.port}/filter") as answer,
@@ -155,7 +155,7 @@ class Catching:
 
     def filter(self, body: bytes, now: datetime) -> Answer:
         self.requested.set()
-        return Answer(b"free" if self.free else b"refused", 2, 2 if self.free else 0)
+        return Answer(b"free" if self.free else b"rejected", 2, 2 if self.free else 0)
 
     def prioritize(self, body: bytes, now: datetime) -> Answer:
         return Answer(b"", 2, 0)
@@ -179,7 +179,7 @@ async def test_before_no_node_is_left_what_has_just_changed_is_waited_for() -> N
         assert server.clock.slept == [SECOND_LOOK_SECONDS]
 
 
-async def test_where_many_pods_are_refused_most_do_not_wait() -> None:
+async def test_where_many_pods_are_rejected_most_do_not_wait() -> None:
     catching = Catching()
     async with running_extender(catching) as server:
         for _ in range(2):
@@ -188,8 +188,8 @@ async def test_where_many_pods_are_refused_most_do_not_wait() -> None:
             request = asyncio.ensure_future(server.post("filter", BODY))
             await catching.requested.wait()
             await server.clock.advance(SECOND_LOOK_SECONDS)
-            assert await request == (200, b"refused")
-            assert await server.post("filter", BODY) == (200, b"refused")
+            assert await request == (200, b"rejected")
+            assert await server.post("filter", BODY) == (200, b"rejected")
         assert server.clock.slept == [SECOND_LOOK_SECONDS] * 2
 
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from kube.objects.model import Record
 from scheduler.extender.cache import Tightest, VolumeLabels
-from scheduler.extender.rules import fit_points, place_points, pod_claims, refusal, suspect_places
+from scheduler.extender.rules import fit_points, place_points, pod_claims, rejection, suspect_places
 from tests.builders import claim, volume
 from tests.prebinder.call_stacks import Stack, stacks_at
 from tests.prebinder.running_extender import running_extender
@@ -49,7 +49,7 @@ def test_an_event_reaches_what_is_kept_ready() -> None:
 async def test_a_request_of_each_verb_reaches_the_rules() -> None:
     names = ["n1", "n3"]
     async with running_extender(extender(CLUSTER)) as server:
-        with stacks_at(pod_claims, suspect_places, refusal, fit_points, place_points) as stacks:
+        with stacks_at(pod_claims, suspect_places, rejection, fit_points, place_points) as stacks:
             await server.post("filter", arguments(names))
             await server.post("prioritize", arguments(names, claims=["data", "logs"]))
             await server.post("preempt", proposed({"n1": ["u1"], "n3": ["u3"]}))

@@ -61,7 +61,7 @@ async def test_nothing_is_read_that_is_not_needed() -> None:
 
 
 async def test_they_are_read_again_when_they_are_old() -> None:
-    answers = [leases(REPORT), Unavailable("GET", "/", 0, "ClientConnectorError", "refused"), leases(REPORT, REPORT)]
+    answers = [leases(REPORT), Unavailable("GET", "/", 0, "ClientConnectorError", "rejected"), leases(REPORT, REPORT)]
     reading = Reading(lambda: answers.pop(0))
     seen = []
     for seconds in (0, BETWEEN_READINGS / 2, BETWEEN_READINGS / 2, BETWEEN_READINGS):
@@ -72,7 +72,7 @@ async def test_they_are_read_again_when_they_are_old() -> None:
 
 
 async def test_a_first_reading_that_fails_is_an_error() -> None:
-    reading = Reading(lambda: Unavailable("GET", "/", 0, "ClientConnectorError", "refused"))
+    reading = Reading(lambda: Unavailable("GET", "/", 0, "ClientConnectorError", "rejected"))
     with pytest.raises(KubeError):
         await reading.sweeps.about([OF_DRIVER])
 

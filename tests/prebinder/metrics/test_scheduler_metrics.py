@@ -112,14 +112,14 @@ class Events:
         self.published.append((draft.reason, draft.note))
 
 
-async def test_a_refused_configuration_is_reported_and_the_rules_stay() -> None:
+async def test_a_rejected_configuration_is_reported_and_the_rules_stay() -> None:
     metrics, events, applied, clock = instruments(), Events(), list[int](), FakeClock()
     about = ObjectRef("coordination.k8s.io/v1", "Lease", "lease", "home")
     news = ConfigurationNews(metrics.configuration, events, about, clock, lambda: applied.append(1))
-    news.configuration_changed(ReloadOutcome.REFUSED, "profiles[0].scores: wrong")
+    news.configuration_changed(ReloadOutcome.REJECTED, "profiles[0].scores: wrong")
     assert (await exported(metrics)).value("pvc_prebinder_config_last_reload_successful") == 0
     assert events.published == [
-        ("ConfigRefused", "Configuration rejected; the previous one stays in force: profiles[0].scores: wrong")
+        ("ConfigRejected", "Configuration rejected; the previous one stays in force: profiles[0].scores: wrong")
     ]
     assert applied == []
     await clock.advance(60)

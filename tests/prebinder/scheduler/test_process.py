@@ -22,7 +22,7 @@ from prebinder.control.pod_binding_rpc import CODES
 from prebinder.errors import CommandError
 from prebinder.preflight.requirements import SCHEDULER
 from prebinder.scheduler.process import SchedulerProcess
-from scheduler.binding.pod_binding import Refusal
+from scheduler.binding.pod_binding import RejectionReason
 from tests.command_process import command
 from tests.kube.scripted_server import kubeconfig, serving
 
@@ -173,4 +173,4 @@ async def test_the_control_port_says_that_it_does_not_schedule_yet(tmp_path: Pat
             return True
 
         await process.until(answers)
-    assert cbor2.loads(content)["error"]["code"] == CODES[Refusal.NOT_READY]
+    assert cbor2.loads(content)["error"]["code"] == CODES[RejectionReason.NOT_READY]

@@ -1,4 +1,4 @@
-"""`why --serve` as a command: where it says to look, what it refuses, and that it ends on a signal."""
+"""`why --serve` as a command: where it says to look, what it rejects, and that it ends on a signal."""
 
 import asyncio
 import signal

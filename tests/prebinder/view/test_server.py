@@ -64,7 +64,7 @@ async def test_what_there_is_not_is_404(browser: Browser, path: str) -> None:
 
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:10280", "10.0.0.1:10280", "localhost.evil.example", ""])
-async def test_another_name_for_this_server_is_refused(browser: Browser, host: str) -> None:
+async def test_another_name_for_this_server_is_rejected(browser: Browser, host: str) -> None:
     """DNS rebinding: a page of another site whose name resolves to this machine."""
     assert (await browser.get("/api/v1alpha1/view", Host=host)).status == 421
 
@@ -76,7 +76,7 @@ async def test_this_machines_own_names_are_answered_at_any_port(browser: Browser
 
 
 @pytest.mark.parametrize("origin", ["https://evil.example", "http://localhost:1", "null", "http://[bad"])
-async def test_another_origin_is_refused(browser: Browser, origin: str) -> None:
+async def test_another_origin_is_rejected(browser: Browser, origin: str) -> None:
     assert (await browser.get("/api/v1alpha1/view", Origin=origin)).status == 403
 
 

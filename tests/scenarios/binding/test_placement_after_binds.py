@@ -40,25 +40,25 @@ async def test_every_pod_whose_volumes_are_bound_is_placed(own_world: World) -> 
     await world.admin.create_at_once([document for group in made for pod in group.waiting for document in pod])
     controller = await start_controller(world)
     try:
-        what = "every pod is placed, or refused and unbound"
+        what = "every pod is placed, or rejected and unbound"
         await eventually(lambda: undecided(world), lambda left: not left, what, 180)
         pods = await world.pods()
         placed = [name for name, pod in pods.items() if claims_of(pod) and pod["spec"].get("nodeName")]
-        refused = [name for name, pod in pods.items() if claims_of(pod) and not pod["spec"].get("nodeName")]
+        rejected = [name for name, pod in pods.items() if claims_of(pod) and not pod["spec"].get("nodeName")]
         assert len(placed) > COUNT, "too few pods were served to show anything"
-        assert len(refused) > COUNT // 4, "too few pods were refused to show anything"
+        assert len(rejected) > COUNT // 4, "too few pods were rejected to show anything"
     finally:
         await controller.stop()
 
 
 async def undecided(world: World) -> dict[str, str]:
-    """Return the pods that are neither on a node nor refused without any bound claim, and what keeps them."""
-    bound, refused = await world.bound(), {event["regarding"]["name"] for event in await world.events()}
+    """Return the pods that are neither on a node nor rejected without any bound claim, and what keeps them."""
+    bound, rejected = await world.bound(), {event["regarding"]["name"] for event in await world.events()}
     left = {}
     for name, pod in (await world.pods()).items():
         if not pod["spec"].get("nodeName"):
             held = [claim for claim in claims_of(pod) if claim in bound]
-            if held or name not in refused:
+            if held or name not in rejected:
                 left[name] = f"bound: {held}; {message_of(pod)}"
     return left
 

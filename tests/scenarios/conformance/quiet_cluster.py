@@ -67,8 +67,8 @@ async def lay_out(admin: Admin, puzzles: list[Puzzle], namespace: str) -> None:
 async def untried(admin: Admin, recording: Recording, namespace: str, scheduler: str) -> set[str]:
     """Return the pods for which kube-scheduler has found neither nodes nor a reason why there are none."""
     waiting = [pod for pod in await admin.list("Pod", namespace) if pod["spec"]["schedulerName"] == scheduler]
-    refused = {pod["metadata"]["name"] for pod in waiting if unschedulable_message(pod)}
-    return {pod["metadata"]["name"] for pod in waiting} - refused - set(recording.passed)
+    rejected = {pod["metadata"]["name"] for pod in waiting if unschedulable_message(pod)}
+    return {pod["metadata"]["name"] for pod in waiting} - rejected - set(recording.passed)
 
 
 def unschedulable_message(pod: Document) -> str:

@@ -1,4 +1,4 @@
-"""What nodes refuse is refused by kube-scheduler and by ours, side by side: resized pods, disks in a pod's own spec."""
+"""What nodes reject, kube-scheduler and ours reject as well, side by side: resized pods, disks in a pod's own spec."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -58,7 +58,7 @@ async def test_what_a_pod_has_beyond_its_request_is_taken(island: Island, level:
     await resize(island, level, "3")
     for name, scheduler in (("theirs", THEIRS), ("ours", island.world.namespace)):
         await create(island, name, scheduler, "2")
-        await island.refused(name, "1 Insufficient cpu")
+        await island.rejected(name, "1 Insufficient cpu")
     await resize(island, level, "1")
     await eventually(
         island.world.pod_phases,
@@ -90,5 +90,5 @@ async def test_a_disk_of_the_spec_is_not_shared_on_a_node(island: Island) -> Non
         await create(island, f"{word}-writes", scheduler, "10m", {"rbd": image | {"readOnly": False}})
         await create(island, f"{word}-has", scheduler, "10m", volume)
         await island.world.all_run(f"{word}-reads")
-        for refused in (f"{word}-writes", f"{word}-has"):
-            await island.refused(refused, "1 node(s) had no available disk")
+        for rejected in (f"{word}-writes", f"{word}-has"):
+            await island.rejected(rejected, "1 node(s) had no available disk")

@@ -14,7 +14,7 @@ from typing import Final
 import pytest
 import pytest_asyncio
 
-from binder.matching.matching import scheduler_refusal
+from binder.matching.matching import scheduler_rejection
 from binder.matching.rejection import Reason
 from devcluster.cluster import DevCluster
 from kube.rules.selectors import node_matches
@@ -112,7 +112,7 @@ def is_left_to_chance(puzzle: Puzzle) -> bool:
     for key, names in snapshot.volumes_by_claim.items():
         claim = snapshot.claims.get(key)
         volumes = [snapshot.volumes[name] for name in names]
-        fitting = [volume for volume in volumes if claim is not None and scheduler_refusal(claim, volume) is None]
+        fitting = [volume for volume in volumes if claim is not None and scheduler_rejection(claim, volume) is None]
         places = {
             frozenset(node.name for node in snapshot.nodes.values() if node_matches(volume.node_affinity, node.labels))
             for volume in fitting

@@ -11,7 +11,7 @@ from tests.scenarios.environment import documents
 from tests.scenarios.environment.admin import Admin
 from tests.scenarios.environment.documents import HOSTNAME, ZONE, Document, claim_spec
 
-NAMESPACE: Final = "refusals"
+NAMESPACE: Final = "rejections"
 DRIVER: Final = "none.csi.example"
 OTHER_DRIVER: Final = "other.csi.example"
 CAPACITY_DRIVER: Final = "capacity.csi.example"
@@ -27,7 +27,7 @@ _HOLD: Final = "story.example/hold"
 
 @dataclass(frozen=True)
 class Cause:
-    """Why a pod is refused: what it asks for beyond a plain pod, and words that kube-scheduler then uses."""
+    """Why a pod is rejected: what it asks for beyond a plain pod, and words that kube-scheduler then uses."""
 
     message: str
     claims: tuple[str, ...] = ()
@@ -37,7 +37,7 @@ class Cause:
     volumes: tuple[Document, ...] = ()
     spec: Document = field(default_factory=dict)
     elsewhere: bool = False
-    """Beside what kube-scheduler says of a node there is another rule that refuses it, which eviction does not cure."""
+    """Beside what kube-scheduler says of a node there is another rule that rejects it, which eviction does not cure."""
 
     def pod(self, name: str, scheduler: str) -> Document:
         pod = documents.pod(NAMESPACE, name, documents.pod_spec(self.claims, extra=self.spec))
@@ -107,7 +107,7 @@ UNSUPPORTED: Final = Cause(
     "",
     spec={"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "gpu"}]},
 )
-"""Dynamic resource allocation, which our scheduler refuses by itself."""
+"""Dynamic resource allocation, which our scheduler rejects by itself."""
 
 FITS: Final = Cause("", spec=_on("e"))
 

@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator, Iterable
 import aiohttp
 
 from devcluster.cluster import DevCluster
-from soak.stage.client import Client, Document, Refused, path
+from soak.stage.client import Client, Document, Rejected, path
 
-__all__ = ["Admin", "Document", "Refused"]
+__all__ = ["Admin", "Document", "Rejected"]
 
 
 class Admin(Client):
@@ -30,8 +30,8 @@ class Admin(Client):
         """Return the object, or None if there is none."""
         try:
             return await self.get(kind, name, namespace)
-        except Refused as refused:
-            if refused.status == 404:
+        except Rejected as rejected:
+            if rejected.status == 404:
                 return None
             raise
 

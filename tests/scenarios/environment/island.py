@@ -57,12 +57,12 @@ class Island:
         status: Document = (await self.admin.get("Pod", name, self.world.namespace))["status"]
         return status
 
-    async def refused(self, name: str, text: str) -> Document:
+    async def rejected(self, name: str, text: str) -> Document:
         """Wait until the pod's condition says this, and return its status."""
         return await eventually(
             lambda: self.status(name),
             lambda status: any(text in condition.get("message", "") for condition in status.get("conditions", ())),
-            f"{name} is refused: {text}",
+            f"{name} is rejected: {text}",
         )
 
     async def budget(self, least: int, name: str = "budget", **labels: str) -> None:

@@ -20,13 +20,13 @@ async def condition(world: World, name: str) -> Document | None:
     return next((condition for condition in conditions if condition["type"] == "PodScheduled"), None)
 
 
-async def refused(world: World, name: str, text: str) -> None:
+async def rejected(world: World, name: str, text: str) -> None:
     """Wait until the pod's condition says it is unschedulable, in these words."""
 
     def expected(condition: Document | None) -> bool:
         return condition is not None and condition["status"] == "False" and text in condition["message"]
 
-    reported = await eventually(lambda: condition(world, name), expected, f"{name} is refused: {text}")
+    reported = await eventually(lambda: condition(world, name), expected, f"{name} is rejected: {text}")
     assert reported is not None
     assert reported["reason"] == "Unschedulable"
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 from devcluster.cluster import DevCluster
 from tests.invariants import violations
 from tests.scenarios.environment import documents
-from tests.scenarios.environment.admin import Admin, Document, Refused
+from tests.scenarios.environment.admin import Admin, Document, Rejected
 from tests.scenarios.environment.waiting import eventually
 
 _NAMESPACED: Final = (
@@ -211,7 +211,7 @@ class World:
             ]
             gone += [self.admin.delete(kind, name) for name in names]
         for outcome in await asyncio.gather(*gone, return_exceptions=True):
-            if isinstance(outcome, BaseException) and not isinstance(outcome, Refused):
+            if isinstance(outcome, BaseException) and not isinstance(outcome, Rejected):
                 raise outcome
 
     def _is_ours(self, document: Document) -> bool:

@@ -36,7 +36,7 @@ class ExtendedScheduler:
         """Create claims (name -> spec) and a pod of this scheduler; `spec` is laid over the pod's."""
         await self.world.pod(name, claims, gated=gated, extra={"schedulerName": self.name, **spec})
 
-    async def refusals(self, pod: str) -> list[str]:
+    async def rejections(self, pod: str) -> list[str]:
         """What kube-scheduler said about a pod that it could not place."""
         events = await self.world.admin.list("Event", self.world.namespace)
         return [

@@ -75,11 +75,11 @@ async def test_the_reserved_zone_wins(scheduling: ExtendedScheduler) -> None:
     await controller.stop()
 
 
-async def refused(scheduling: ExtendedScheduler, why: str) -> None:
+async def rejected(scheduling: ExtendedScheduler, why: str) -> None:
     """Wait until kube-scheduler says so of the pod `late`. It may see the pod first, and say that it has no claim."""
     await eventually(
-        lambda: scheduling.refusals("late"),
-        lambda refusals: any(why in text for text in refusals),
+        lambda: scheduling.rejections("late"),
+        lambda rejections: any(why in text for text in rejections),
         f"kube-scheduler says {why}",
     )
 
@@ -116,7 +116,7 @@ async def test_a_node_whose_only_volume_is_unhealthy_is_avoided_until_it_recover
     await world.all_run(*names)
     assert unhealthy not in (await world.bound()).values()
     await scheduling.pod("late", {"late-data": claim_spec(disks)}, nodeSelector={ZONE: "zone-a"})
-    await refused(scheduling, f"claim late-data would get volume {unhealthy}: Unhealthy, Degraded")
+    await rejected(scheduling, f"claim late-data would get volume {unhealthy}: Unhealthy, Degraded")
     directories.recover(handle)
     await eventually(lambda: health_of(world, unhealthy), lambda health: health != "Degraded", "the volume recovers")
     await runs_now(world, unhealthy)
@@ -138,7 +138,7 @@ async def test_a_node_whose_only_volume_is_held_for_another_claim_is_avoided(sch
     await world.all_run(*names)
     assert held not in (await world.bound()).values()
     await scheduling.pod("late", {"late-data": claim_spec(disks)}, nodeSelector={ZONE: "zone-a"})
-    await refused(scheduling, f"would get volume {held}: ReservedForOther, for elsewhere/data")
+    await rejected(scheduling, f"would get volume {held}: ReservedForOther, for elsewhere/data")
     gone = dict.fromkeys(annotations)
     await world.admin.patch("PersistentVolume", held, {"metadata": {"annotations": gone}})
     await runs_now(world, held)
@@ -170,7 +170,7 @@ async def test_after_sigterm_it_answers_until_endpoints_have_moved(own_world: Wo
         os.kill(both.extender.pid, signal.SIGTERM)
         await eventually(both.is_ready, lambda ready: not ready, "it says that it is not ready any more")
         await both.pod("late", {"late-data": claim_spec(disks)}, nodeSelector={ZONE: "zone-a"})
-        await refused(both, f"claim late-data would get volume {unhealthy}: Unhealthy")
+        await rejected(both, f"claim late-data would get volume {unhealthy}: Unhealthy")
         assert both.extender.running
         os.kill(both.extender.pid, signal.SIGTERM)
         await eventually(both.ended, bool, "a second signal ends it at once")

@@ -54,7 +54,7 @@ def writes_for(mode: str, word: str) -> Callable[[Call], bool]:
     return lambda call: call.writes and f"/{word}/" in call.path and mode in call.path
 
 
-def refuses(
+def rejects(
     mode: str, word: str, status: int, reason: str = "InternalError", times: int = 2, after: int | None = None
 ) -> Fault:
     return Fault(about=writes_for(mode, word), status=status, reason=reason, times=times, retry_after=after)
@@ -68,12 +68,12 @@ def event_410() -> bytes:
 HTML = b"<html><body>502 Bad Gateway</body></html>"
 
 WRITES: dict[str, Callable[[str], list[Fault]]] = {
-    "409-volume": lambda mode: [refuses(mode, VOLUMES, 409, "Conflict", times=4)],
-    "409-claim": lambda mode: [refuses(mode, CLAIMS, 409, "Conflict", times=4)],
-    "409-pod": lambda mode: [refuses(mode, PODS, 409, "Conflict")],
-    "422": lambda mode: [refuses(mode, word, 422, "Invalid") for word in (VOLUMES, CLAIMS, PODS)],
-    "429": lambda mode: [refuses(mode, word, 429, "TooManyRequests", after=1) for word in (VOLUMES, CLAIMS, PODS)],
-    "500": lambda mode: [refuses(mode, word, 500) for word in (VOLUMES, CLAIMS, PODS)],
+    "409-volume": lambda mode: [rejects(mode, VOLUMES, 409, "Conflict", times=4)],
+    "409-claim": lambda mode: [rejects(mode, CLAIMS, 409, "Conflict", times=4)],
+    "409-pod": lambda mode: [rejects(mode, PODS, 409, "Conflict")],
+    "422": lambda mode: [rejects(mode, word, 422, "Invalid") for word in (VOLUMES, CLAIMS, PODS)],
+    "429": lambda mode: [rejects(mode, word, 429, "TooManyRequests", after=1) for word in (VOLUMES, CLAIMS, PODS)],
+    "500": lambda mode: [rejects(mode, word, 500) for word in (VOLUMES, CLAIMS, PODS)],
     "no-answer": lambda mode: [Fault(about=writes_for(mode, word), times=2) for word in (VOLUMES, CLAIMS, PODS)],
     "done-but-answer-lost": lambda mode: [
         Fault(about=writes_for(mode, word), times=2, forwarded=True) for word in (VOLUMES, CLAIMS, PODS)

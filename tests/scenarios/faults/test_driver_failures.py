@@ -9,7 +9,7 @@ import pytest
 
 from csi.proto import csi_v1_pb2 as csi
 from tests.csi.client.test_readonly import ALLOWED
-from tests.csi.scripted_driver import Refused, Rpc, Script, ScriptedDriver, gives, hangs, volume_answer
+from tests.csi.scripted_driver import Rejected, Rpc, Script, ScriptedDriver, gives, hangs, volume_answer
 from tests.scenarios.environment.documents import claim_spec
 from tests.scenarios.environment.drivers import Directories, Mock, endpoint_flag, start_directories, start_mock
 from tests.scenarios.environment.world import World
@@ -37,7 +37,7 @@ async def class_of(world: World, word: str, *volumes: tuple[str, str]) -> str:
     return disks
 
 
-async def refused_as_unknown(world: World, pod: str) -> None:
+async def rejected_as_unknown(world: World, pod: str) -> None:
     await world.noted(pod, "HealthUnknown")
 
 
@@ -56,7 +56,7 @@ async def test_a_driver_that_hangs_delays_no_other(
         await own_world.pod(f"quick-{number}", {f"quick-{number}": claim_spec(quick)}, gated=True)
     await own_world.all_run(*(f"quick-{number}" for number in range(10)))
     assert {claim.partition("-")[0] for claim in await own_world.held()} == {"quick"}
-    await refused_as_unknown(own_world, "slow-0")
+    await rejected_as_unknown(own_world, "slow-0")
     assert {claim.partition("-")[0] for claim in await own_world.held()} == {"quick"}
     failing.driver.resume()
     await own_world.all_run(*(f"slow-{number}" for number in range(10)))
@@ -68,7 +68,7 @@ async def test_a_driver_that_dies_and_comes_back(own_world: World, failing: Dire
     disks = await class_of(own_world, "disks", (failing.driver.driver_name, failing.healthy("zone-a")))
     await failing.driver.kill()
     await own_world.pod("app", {"data": claim_spec(disks)}, gated=True)
-    await refused_as_unknown(own_world, "app")
+    await rejected_as_unknown(own_world, "app")
     assert await own_world.held() == {}
     assert await controller.metric("pvc_prebinder_csi_endpoint_up", driver_name=failing.driver.driver_name) == 0
     await failing.driver.start()
@@ -109,8 +109,8 @@ NONSENSE: dict[str, dict[str, Script]] = {
     "other-volume": {"ControllerGetVolume": gives(volume_answer("somebody-else"))},
     "no-condition": {"ControllerGetVolume": gives(volume_answer("v", abnormal=None))},
     "abnormal": {"ControllerGetVolume": gives(volume_answer("v", abnormal=True, message="\x1b[2J\n" * 5000))},
-    "internal-error": {"ControllerGetVolume": gives(Refused(grpc.StatusCode.INTERNAL, "x" * 4000))},
-    "unimplemented": {"ControllerGetVolume": gives(Refused(grpc.StatusCode.UNIMPLEMENTED))},
+    "internal-error": {"ControllerGetVolume": gives(Rejected(grpc.StatusCode.INTERNAL, "x" * 4000))},
+    "unimplemented": {"ControllerGetVolume": gives(Rejected(grpc.StatusCode.UNIMPLEMENTED))},
     "hanging": {"ControllerGetVolume": hangs},
     "garbled-capabilities": {"ControllerGetCapabilities": gives(b"\x0a\xff")},
     "wrong-name": {"GetPluginInfo": gives(csi.GetPluginInfoResponse(name="another.csi.example"))},

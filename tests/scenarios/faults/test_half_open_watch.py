@@ -8,7 +8,7 @@ from devcluster.cluster import DevCluster
 from devcluster.control_plane.nodes import NodeSpec, is_schedulable
 from tests.controller_process import running
 from tests.scenarios.environment.admin import Document
-from tests.scenarios.environment.scheduler_pods import pod, refused
+from tests.scenarios.environment.scheduler_pods import pod, rejected
 from tests.scenarios.environment.waiting import eventually
 from tests.scenarios.environment.world import World
 from tests.scenarios.processes.controller import SYSTEM, apply_manifests
@@ -50,7 +50,7 @@ async def test_no_node_is_overcommitted_while_a_watch_is_half_open(
         await own_world.admin.create(half("first"), half("second"))
         await own_world.all_run("first", "second")
         await own_world.admin.create(half("early"))
-        await refused(own_world, "early", "1 Insufficient cpu")
+        await rejected(own_world, "early", "1 Insufficient cpu")
 
         async def looked_up() -> set[str]:
             names = {call.path.rpartition("/")[2] for call in proxy.calls if call.method == "GET"}
@@ -59,7 +59,7 @@ async def test_no_node_is_overcommitted_while_a_watch_is_half_open(
         # By then the scheduler has waited for the watch for longer than it believes its own assignments.
         await eventually(looked_up, {"first", "second"}.__eq__, "both are asked about", 90)
         await own_world.admin.create(half("late"))
-        await refused(own_world, "late", "1 Insufficient cpu")
+        await rejected(own_world, "late", "1 Insufficient cpu")
         assert "nodeName" not in (await own_world.pods())["early"]["spec"]
         # What was read counts like what a watch shows: a pod that is deleted makes room once the watch is back.
         await own_world.admin.delete("Pod", "first", own_world.namespace)

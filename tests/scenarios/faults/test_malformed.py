@@ -1,6 +1,6 @@
 """Objects that no API server should send are skipped, counted and named in a log line; the rest goes on.
 
-The real API server refuses to store most of them, so they are broken on their way to the controller.
+The real API server rejects most of them, so they are broken on their way to the controller.
 """
 
 import json

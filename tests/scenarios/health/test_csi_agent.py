@@ -73,8 +73,8 @@ async def test_a_controller_without_endpoint_goes_by_what_the_agent_says(own_wor
         assert await own_world.bound() == {"data": second}
 
         await own_world.pod("late", {"more": claim_spec(disks)}, gated=True)
-        refused = await own_world.noted("late", f"CSI driver {driver.driver.driver_name}, as published on the volume")
-        assert refused["reason"] == "StaticOnlyNoMatch"
+        rejected = await own_world.noted("late", f"CSI driver {driver.driver.driver_name}, as published on the volume")
+        assert rejected["reason"] == "StaticOnlyNoMatch"
         driver.recover(made[first])
         await own_world.all_run("late")
         assert (await own_world.bound())["more"] == first

@@ -14,7 +14,7 @@ from devcluster.control_plane.components import Options
 from devcluster.control_plane.nodes import spread
 from devcluster.driver.health import VolumeFault
 from soak.stage.rights import rendered
-from tests.scenarios.environment.admin import Admin, Refused
+from tests.scenarios.environment.admin import Admin, Rejected
 from tests.scenarios.environment.documents import PREFIX, claim_spec
 from tests.scenarios.environment.drivers import endpoint_flag, start_directories
 from tests.scenarios.environment.waiting import eventually
@@ -52,22 +52,22 @@ async def in_force(world: World) -> bool:
     if await world.admin.find("PersistentVolume", world.name("probe")) is None:
         await world.admin.create(world.volume("probe", disks if isinstance(disks, str) else world.name("probe")))
     body = {"metadata": {"labels": {"stolen": f"time-{next(_attempts)}"}}}
-    refusals = [
+    rejections = [
         await attempt(world, who, "PersistentVolume", world.name("probe"), body) for who in (ACCOUNT, SCHEDULER)
     ]
-    return all("pvc-prebinder" in refusal for refusal in refusals)
+    return all("pvc-prebinder" in rejection for rejection in rejections)
 
 
 async def attempt(  # noqa: PLR0917 - what a request consists of
     world: World, account: str, kind: str, name: str, body: Patch, subresource: str = "", namespace: str = SYSTEM
 ) -> str:
-    """Patch with the identity of a ServiceAccount; return the API server's refusal, empty if it does it."""
+    """Patch with the identity of a ServiceAccount; return the API server's rejection, empty if it does it."""
     inside = world.namespace if kind != "PersistentVolume" else ""
     async with Admin(world.cluster, acting_as=f"system:serviceaccount:{namespace}:{account}") as thief:
         try:
             await thief.patch(kind, name, body, inside, subresource)
-        except Refused as refused:
-            return str(refused)
+        except Rejected as rejected:
+            return str(rejected)
     return ""
 
 
@@ -146,8 +146,8 @@ ON_CLAIMS: Final[dict[str, tuple[Patch, str]]] = {
 async def test_a_claim_is_not_changed_beside_what_a_bind_writes(limited: World, account: str, case: str) -> None:
     await given_claim(limited)
     body, subresource = ON_CLAIMS[case]
-    refusal = await attempt(limited, account, "PersistentVolumeClaim", "probe", body, subresource)
-    assert "denied" in refusal or "cannot patch" in refusal
+    rejection = await attempt(limited, account, "PersistentVolumeClaim", "probe", body, subresource)
+    assert "denied" in rejection or "cannot patch" in rejection
 
 
 async def given_claim(world: World) -> None:
@@ -169,8 +169,8 @@ async def test_without_the_rights_of_mode_complete_no_claim_gets_a_volume(limite
     tried = partial(attempt, limited, ACCOUNT, "PersistentVolumeClaim", "probe", bind)
     await limited.admin.patch("ClusterRole", "pvc-prebinder-complete", {"rules": []})
     try:
-        refusal = await eventually(tried, lambda answer: "denied" in answer, "it is refused")
-        assert "in mode complete" in refusal
+        rejection = await eventually(tried, lambda answer: "denied" in answer, "it is rejected")
+        assert "in mode complete" in rejection
     finally:
         await limited.admin.patch("ClusterRole", "pvc-prebinder-complete", {"rules": role["rules"]})
 
@@ -209,8 +209,8 @@ async def test_a_pod_keeps_its_images_and_gets_no_tolerations(limited: World) ->
     containers = [each | {"image": "other:1"} for each in spec["containers"]]
     tolerations = [*spec.get("tolerations", []), {"key": "a.example/b", "operator": "Exists"}]
     for change in ({"containers": containers}, {"tolerations": tolerations}):
-        refusal = await attempt(limited, ACCOUNT, "Pod", "steady", {"spec": change})
-        assert "in the spec this account may change schedulingGates only" in refusal
+        rejection = await attempt(limited, ACCOUNT, "Pod", "steady", {"spec": change})
+        assert "in the spec this account may change schedulingGates only" in rejection
 
 
 async def test_of_the_status_of_a_pod_the_scheduler_changes_what_kube_scheduler_does(limited: World) -> None:
@@ -269,7 +269,7 @@ async def test_an_agent_changes_annotations_of_health_and_nothing_else(limited: 
     async def labelled() -> str:
         return await tried({"metadata": {"labels": {"stolen": f"time-{next(_attempts)}"}}})
 
-    await eventually(labelled, lambda refusal: "csi-agent" in refusal, "the policy is in force")
+    await eventually(labelled, lambda rejection: "csi-agent" in rejection, "the policy is in force")
     for body in (
         {"metadata": {"annotations": OURS}},
         {"metadata": {"annotations": {f"{PREFIX}quarantine": "yes"}}},

@@ -69,7 +69,7 @@ async def test_every_right_is_used_and_none_is_missing(looks: Looks, cluster: De
 
 
 async def look_at_nothing(world: World) -> list[Call]:
-    """Return the requests of some time in which nothing changes: pods run, one is refused, one has its volume held."""
+    """Return the requests of some time in which nothing changes: pods run, one is rejected, one has its volume held."""
     async with lived_in(world), Proxy(world.cluster) as proxy:
         controller = await start_controller(world, kubeconfig=proxy.kubeconfig_for(await account(world.cluster)))
         for mode in ("annotate", "prebind", "complete"):
@@ -77,8 +77,8 @@ async def look_at_nothing(world: World) -> list[Call]:
             volumes = (world.volume(f"{mode}-{place}", disks, zone="zone-a") for place in range(4))
             await world.volumes(disks, *volumes)
             await world.pod(f"{mode}-runs", {f"{mode}-data": claim_spec(disks)}, gated=True)
-            await world.pod(f"{mode}-refused", {f"{mode}-big": claim_spec(disks, "1Ti")}, gated=True)
-            await world.event("StaticOnlyNoMatch", about=f"{mode}-refused")
+            await world.pod(f"{mode}-rejected", {f"{mode}-big": claim_spec(disks, "1Ti")}, gated=True)
+            await world.event("StaticOnlyNoMatch", about=f"{mode}-rejected")
         runs = ("annotate", "prebind", "complete")
         await settled(world, (f"{mode}-data" for mode in runs), *(f"{mode}-runs" for mode in runs))
         held = {"held": claim_spec(world.name("annotate"))}
@@ -114,7 +114,7 @@ async def look_at_everything(world: World) -> Proxy:
         )
         controller = await start_controller(world, kubeconfig=proxy.kubeconfig_for(await account(world.cluster)))
         await world.admin.create(*unseen(world))
-        await served_and_refused_twice(world, controller)
+        await served_and_rejected_twice(world, controller)
         await eventually(lambda: read_kinds(proxy), lambda kinds: kinds >= KINDS, "every kind was read", 180)
         await controller.stop()
         for kind in ("Node", "CSINode", "CSIDriver", "VolumeAttachment"):
@@ -122,8 +122,8 @@ async def look_at_everything(world: World) -> Proxy:
         return proxy
 
 
-async def served_and_refused_twice(world: World, controller: Controller) -> None:
-    """Bind claims in mode complete; refuse a pod, serve it, and refuse it again for the same reason."""
+async def served_and_rejected_twice(world: World, controller: Controller) -> None:
+    """Bind claims in mode complete; reject a pod, serve it, and reject it again for the same reason."""
     disks = await world.storage_class("complete")
     await world.volumes(disks, world.volume("one", disks, zone="zone-a"), world.volume("two", disks, zone="zone-a"))
     async with world.pv_controller_paused():  # or it may do all of the last write before us
@@ -140,7 +140,7 @@ async def served_and_refused_twice(world: World, controller: Controller) -> None
     await world.admin.delete("PersistentVolume", world.name("last"))
     await eventually(world.own_volumes, lambda seen: world.name("last") not in seen, "the volume is gone")
     controller.resume()
-    await eventually(lambda: repeats(world, "late"), bool, "refused as at first")
+    await eventually(lambda: repeats(world, "late"), bool, "rejected as at first")
 
 
 async def repeats(world: World, about: str) -> list[int]:

@@ -9,7 +9,7 @@ from tests.controller_process import running
 from tests.prebinder.distributions import FILES, environment, install
 from tests.scenarios.environment.admin import Document
 from tests.scenarios.environment.documents import HOSTNAME
-from tests.scenarios.environment.scheduler_pods import condition, pod, refused
+from tests.scenarios.environment.scheduler_pods import condition, pod, rejected
 from tests.scenarios.environment.waiting import eventually
 from tests.scenarios.environment.world import World
 from tests.scenarios.processes.controller import SYSTEM, apply_manifests
@@ -59,7 +59,7 @@ async def test_installed_plugins_decide_and_one_that_raises_delays_no_pod(
         await own_world.admin.create(labelled(own_world, "solver-1", "licensed"))
         await own_world.all_run("solver-1")
         await own_world.admin.create(labelled(own_world, "solver-2", "licensed"))
-        await refused(own_world, "solver-2", "1 node(s) had no license left")
+        await rejected(own_world, "solver-2", "1 node(s) had no license left")
 
         await own_world.admin.create(labelled(own_world, "bad", "annoying"))
 

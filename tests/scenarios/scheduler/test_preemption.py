@@ -65,9 +65,9 @@ async def test_the_node_is_kept_while_the_victim_leaves(island: Island) -> None:
     assert target["reason"] == "EvictionByEvictionAPI"
     # Tried again while the victim is still there, it waits; and so does a pod that is no better.
     island.scheduler.scheduler.rules_changed()
-    await island.refused("new", "preemption: not eligible due to a terminating pod on the nominated node.")
+    await island.rejected("new", "preemption: not eligible due to a terminating pod on the nominated node.")
     await island.pod("rival", "high", "2")
-    await island.refused("rival", "0/")
+    await island.rejected("rival", "0/")
     assert (await island.status("new"))["nominatedNodeName"] == island.node
     assert len(await island.preempted()) == 1
     await island.release("old")
@@ -90,7 +90,7 @@ async def test_a_pod_that_waits_for_its_volumes_is_not_deleted(island: Island) -
     before = (await world.pods())["old"]["metadata"]["uid"]
     await island.pod("new", "high", "3")
     await world.all_run("new")
-    await island.refused("old", "Insufficient cpu")
+    await island.rejected("old", "Insufficient cpu")
     old = (await world.pods())["old"]
     assert (old["metadata"]["uid"], "nodeName" in old["spec"]) == (before, False)
     (event,) = await eventually(island.preempted, bool, "an Event Preempted")
@@ -103,7 +103,7 @@ async def test_a_budget_is_respected(island: Island) -> None:
     await island.world.all_run("web-0", "web-1")
     await island.budget(2, app="web")
     await island.pod("new", "high")
-    await island.refused("new", "1 node(s) whose pods of lower priority are protected by disruption budgets")
+    await island.rejected("new", "1 node(s) whose pods of lower priority are protected by disruption budgets")
     await never(island.world.pods, lambda pods: len(pods) < 3, "a protected pod was evicted")
     # With room for one in the budget, one of them goes, and at once.
     body: dict[str, Any] = {"spec": {"minAvailable": 1}}
@@ -147,7 +147,7 @@ async def test_a_pod_that_may_not_preempt_waits(island: Island) -> None:
     await island.pod("old", "low", "4")
     await island.world.all_run("old")
     await island.pod("modest", "modest")
-    await island.refused("modest", "preemption: not eligible due to preemptionPolicy=Never.")
+    await island.rejected("modest", "preemption: not eligible due to preemptionPolicy=Never.")
     assert "nominatedNodeName" not in await island.status("modest")
     await island.admin.delete("Pod", "old", island.world.namespace)
     await island.world.all_run("modest")

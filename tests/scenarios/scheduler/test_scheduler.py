@@ -7,7 +7,7 @@ from kube.objects.model import SELECTED_NODE
 from tests.scenarios.environment import documents
 from tests.scenarios.environment.admin import Document
 from tests.scenarios.environment.documents import ZONE, claim_spec
-from tests.scenarios.environment.scheduler_pods import condition, events, pod, refused
+from tests.scenarios.environment.scheduler_pods import condition, events, pod, rejected
 from tests.scenarios.environment.waiting import eventually
 from tests.scenarios.environment.world import World
 from tests.scenarios.processes.scheduler_in_process import InProcessScheduler, running_scheduler
@@ -66,7 +66,7 @@ async def test_volumes_are_made_for_the_node_that_was_chosen(own_world: World, s
 
 async def test_a_new_node_helps(own_world: World, scheduler: InProcessScheduler) -> None:
     await own_world.admin.create(pod(own_world, "picky", nodeSelector={"story": own_world.namespace}))
-    await refused(own_world, "picky", "node(s) didn't match Pod's node affinity/selector")
+    await rejected(own_world, "picky", "node(s) didn't match Pod's node affinity/selector")
     (event, *_) = await eventually(lambda: events(own_world, "FailedScheduling", "picky"), bool, "an Event")
     assert (event["type"], event["action"]) == ("Warning", "Scheduling")
     assert event["note"].startswith("0/")
@@ -113,7 +113,7 @@ async def test_the_last_room_goes_to_the_most_important(own_world: World, cluste
     )
     async with running_scheduler(cluster.kubeconfig, own_world.namespace, own_world.prefix):
         await own_world.all_run("high")
-        await refused(own_world, "low", "1 Too many pods")
+        await rejected(own_world, "low", "1 Too many pods")
         await own_world.admin.delete("Pod", "high", own_world.namespace)
         await own_world.all_run("low")
     await own_world.admin.delete("Node", node)

@@ -43,7 +43,7 @@ async def node_of(world: World, name: str) -> str | None:
     return node_name
 
 
-async def refusals(world: World, name: str) -> list[str]:
+async def rejections(world: World, name: str) -> list[str]:
     events = await world.admin.list("Event", world.namespace)
     return [
         event["note"] for event in events if (event["reason"], event["regarding"]["name"]) == ("FailedScheduling", name)
@@ -58,7 +58,7 @@ async def test_a_waiting_pod_is_placed_where_the_tool_says(own_world: World, sch
         error = await eventually(
             lambda: scheduler.call("bind.pod", own_world, "web", node=known),
             lambda answer: answer["code"] == -32005,
-            "the scheduler knows the pod, and refuses the node",
+            "the scheduler knows the pod, and rejects the node",
         )
     assert error["data"]["rejections"][0]["reason"] == "NodeSelectorMismatch"
     assert error["data"]["rejections"][0]["subject"] == known
@@ -91,7 +91,7 @@ async def test_what_is_reserved_is_released_and_reserved_again(
     await eventually(chosen, lambda selected: selected == node, "a node is selected for the claim")
     assert await scheduler.call("unbind.pod", own_world, "db") == {"released": True, "node": node}
     assert await node_of(own_world, "db") is None
-    notes = await eventually(lambda: refusals(own_world, "db"), bool, "the pod is told")
+    notes = await eventually(lambda: rejections(own_world, "db"), bool, "the pod is told")
     assert notes[0].endswith("found a request to unbind it")
     # The provisioner was asked already, so the claim keeps the node that was selected for it.
     calling = asyncio.create_task(scheduler.call("bind.pod", own_world, "db", node=node))
@@ -141,4 +141,4 @@ async def test_a_replica_that_does_not_lead_places_nothing(own_world: World) -> 
     async with controlled_scheduler(own_world) as leader, controlled_scheduler(own_world) as other:
         await leading(leader, own_world)
         error = await other.call("bind.pod", own_world, "nobody")
-        assert (error["code"], error["data"]) == (-32001, {"refusal": "NotReady"})
+        assert (error["code"], error["data"]) == (-32001, {"rejection": "NotReady"})

@@ -15,7 +15,7 @@ from kube.objects.model import SELECTED_NODE
 from tests.scenarios.environment import documents
 from tests.scenarios.environment.admin import Document
 from tests.scenarios.environment.documents import claim_spec
-from tests.scenarios.environment.scheduler_pods import condition, events, pod, refused
+from tests.scenarios.environment.scheduler_pods import condition, events, pod, rejected
 from tests.scenarios.environment.waiting import eventually
 from tests.scenarios.environment.world import World
 from tests.scenarios.processes.scheduler_in_process import InProcessScheduler, running_scheduler
@@ -65,7 +65,7 @@ class Wires:
         if not self.fault or not struck:
             return response
         self.failed.add(request.path)
-        if self.fault == "refused":
+        if self.fault == "rejected":
             return Response(403, b'{"kind":"Status","code":403,"reason":"Forbidden","message":"not you"}')
         raise Unavailable(request.method, request.path, 0, "Timeout", "no answer")
 
@@ -79,7 +79,7 @@ async def nothing_is_left(scheduler: InProcessScheduler) -> None:
     await eventually(left, lambda remains: remains == ({0}, []), "nothing is left")
 
 
-@pytest.mark.parametrize("fault", ["no answer", "lost answer", "refused"])
+@pytest.mark.parametrize("fault", ["no answer", "lost answer", "rejected"])
 async def test_a_binding_that_fails_is_made_again(own_world: World, cluster: DevCluster, fault: str) -> None:
     wires, names = Wires(fault), [f"web-{number}" for number in range(10)]
     async with running_scheduler(cluster.kubeconfig, own_world.namespace, own_world.prefix, through=wires):
@@ -94,7 +94,7 @@ async def test_a_pod_that_fits_nowhere_costs_no_writes_but_those_of_one_event(
     wires = Wires()
     async with running_scheduler(cluster.kubeconfig, own_world.namespace, own_world.prefix, through=wires) as running:
         await own_world.admin.create(pod(own_world, "large", cpu="999"))
-        await refused(own_world, "large", "Insufficient cpu")
+        await rejected(own_world, "large", "Insufficient cpu")
         await eventually(lambda: events(own_world, "FailedScheduling", "large"), bool, "an Event")
         written = [request.path for request in wires.wire.writes if "/events" not in request.path]
         for number in range(3):
@@ -119,7 +119,7 @@ async def test_a_pod_that_fits_nowhere_costs_no_writes_but_those_of_one_event(
 async def test_a_new_process_says_nothing_twice(own_world: World, cluster: DevCluster) -> None:
     await own_world.admin.create(pod(own_world, "large", cpu="999"))
     async with running_scheduler(cluster.kubeconfig, own_world.namespace, own_world.prefix):
-        await refused(own_world, "large", "Insufficient cpu")
+        await rejected(own_world, "large", "Insufficient cpu")
     before = await condition(own_world, "large")
     wires = Wires()
     async with running_scheduler(cluster.kubeconfig, own_world.namespace, own_world.prefix, through=wires):

@@ -106,8 +106,8 @@ async def test_a_changed_configuration_is_applied_and_a_wrong_one_is_reported(
     async with running("scheduler", account, *chosen) as process:
         await is_leading(process)
         file.write_text(HEAD + profile + "  scores: {BinPack: heavy}\n")
-        refused = await event_about(own_world, SYSTEM, "ConfigRefused", LEASE)
-        assert 'profiles[0].scores.BinPack: expected a whole number, found "heavy" (line 5)' in refused["note"]
+        rejected = await event_about(own_world, SYSTEM, "ConfigRejected", LEASE)
+        assert 'profiles[0].scores.BinPack: expected a whole number, found "heavy" (line 5)' in rejected["note"]
         await eventually(lambda: process.measured(f"{successful} 0.0"), bool, "the metric says that it failed")
         await own_world.admin.create(pod(own_world, "meanwhile"))
         await own_world.all_run("meanwhile")
@@ -132,9 +132,9 @@ async def test_claims_that_are_never_bound_are_given_up_in_time(own_world: World
     await own_world.admin.create(documents.claim(own_world.namespace, "new", claim_spec(made)))
     await own_world.admin.create(pod(own_world, "waits", "new"))
     async with running("scheduler", account, *flags(own_world), "--bind-timeout", "1s") as process:
-        refused = await event_about(own_world, own_world.namespace, "FailedScheduling", "waits")
+        rejected = await event_about(own_world, own_world.namespace, "FailedScheduling", "waits")
         await stopped(process)
-    assert "claims bound within 1 s" in refused["note"]
+    assert "claims bound within 1 s" in rejected["note"]
 
 
 async def test_a_standby_takes_over(own_world: World, account: Path) -> None:

@@ -1,4 +1,4 @@
-"""Where a class allows volumes, against where nodes and the driver are; external-provisioner looks, and refuses."""
+"""Where a class allows volumes, against where nodes and the driver are; external-provisioner looks, and rejects."""
 
 import json
 

@@ -102,6 +102,6 @@ async def test_a_token_shows_what_it_may_read_and_no_more(own_world: World) -> N
             await world.admin.create(claim(world.namespace, "late", claim_spec(disks)))
             while late not in (await anext(events))[1].get("pending", {}):
                 pass
-        for refused in ({}, {"Authorization": "Bearer nobody"}):
-            assert (await browser.get(VIEW, **refused)).status == 401
-            assert (await browser.get(why, **refused)).status == 401
+        for rejected in ({}, {"Authorization": "Bearer nobody"}):
+            assert (await browser.get(VIEW, **rejected)).status == 401
+            assert (await browser.get(why, **rejected)).status == 401

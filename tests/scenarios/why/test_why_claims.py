@@ -164,7 +164,7 @@ def without_class(spec: Document) -> Document:
 
 
 async def test_the_volume_that_a_driver_is_to_make(own_world: World, asker: Asker) -> None:
-    """From a place without a node, over a place without room and a node that goes, to a driver that refuses."""
+    """From a place without a node, over a place without room and a node that goes, to a driver that rejects."""
     world = own_world
     zone = world.name("zone")
     made = world.name("made")
@@ -289,5 +289,5 @@ def room(world: World, storage_class: str, zone: str) -> Document:
 
 
 async def failed(world: World, driver: str, note: str) -> None:
-    """Write the Event that external-provisioner writes when its driver refuses."""
+    """Write the Event that external-provisioner writes when its driver rejects."""
     await reported(world, "PersistentVolumeClaim", "data", "ProvisioningFailed", note, f"{driver}_controller-0")

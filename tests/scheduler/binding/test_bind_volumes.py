@@ -113,31 +113,31 @@ async def test_a_change_that_does_not_concern_us_is_read_and_passed_over(status:
     cluster = one_pair()
     cluster.put(claim_object("more", storage_class="made"))
     for key in ("persistentvolumes/pv-1", "persistentvolumeclaims/more"):
-        cluster.server.refuse_next.append((f"/{key}", failure(status, reason)))
+        cluster.server.reject_next.append((f"/{key}", failure(status, reason)))
 
     def changed(request: Request) -> None:
-        """Before each write that is refused another writer annotates its object."""
+        """Before each write that is rejected another writer annotates its object."""
         plural, _, name = request.path.removeprefix("/api/v1/").removeprefix("namespaces/default/").partition("/")
-        if any(part in request.path for part, _ in cluster.server.refuse_next):
+        if any(part in request.path for part, _ in cluster.server.reject_next):
             cluster.annotate(plural, name if plural == VOLUMES else f"default/{name}", note=request.path)
 
     cluster.server.before_write = changed
     instance = cluster.instance()
     task = await instance.begin(instance.placement({"data": "pv-1"}, ["more"]))
     assert cluster.writes() == ["pv-1", "default/more"]
-    assert cluster.server.refuse_next == []
+    assert cluster.server.reject_next == []
     cluster.server.remove("pods", "default/web")
     assert await outcome(task) is not None
 
 
-async def test_a_write_that_a_policy_refuses_is_an_error_with_its_words_and_not_a_change() -> None:
+async def test_a_write_that_a_policy_rejects_is_an_error_with_its_words_and_not_a_change() -> None:
     cluster = one_pair()
-    cluster.server.refuse_next += [("PATCH", failure(422, "Invalid"))] * 3
+    cluster.server.reject_next += [("PATCH", failure(422, "Invalid"))] * 3
     instance = cluster.instance()
     task = await instance.begin(instance.placement({"data": "pv-1"}))
     with pytest.raises(Invalid, match="422 Invalid"):
         await outcome(task)
-    assert len(cluster.server.refuse_next) == 2
+    assert len(cluster.server.reject_next) == 2
 
 
 def steal(cluster: Cluster) -> None:
@@ -229,7 +229,7 @@ async def test_a_lost_answer_is_looked_up(took_place: bool, provision: bool) -> 
     cluster = one_to_make() if provision else one_pair()
     instance = cluster.instance()
     placement = instance.placement({}, ["data"]) if provision else instance.placement({"data": "pv-1"})
-    cluster.server.refuse_next.append(("PATCH", Unavailable("PATCH", "/", 0, "Timeout", "no answer")))
+    cluster.server.reject_next.append(("PATCH", Unavailable("PATCH", "/", 0, "Timeout", "no answer")))
     if took_place:
         reference = REFERENCE | {"name": "data", "uid": cluster.uid("data")}
         selected = {"volume.kubernetes.io/selected-node": "node-a"}
@@ -251,7 +251,7 @@ async def test_a_write_without_an_answer_that_takes_place_late_is_ours_all_the_s
     cluster = one_pair()
     instance = cluster.instance()
     placement = instance.placement({"data": "pv-1"})
-    cluster.server.refuse_next.append(("PATCH", Unavailable("PATCH", "/", 0, "Timeout", "no answer")))
+    cluster.server.reject_next.append(("PATCH", Unavailable("PATCH", "/", 0, "Timeout", "no answer")))
     reference = REFERENCE | {"name": "data", "uid": cluster.uid("data")}
     sent: list[Request] = []
 
@@ -271,7 +271,7 @@ async def test_a_write_without_an_answer_that_takes_place_late_is_ours_all_the_s
 async def test_a_server_that_stays_away_is_an_error_and_nothing_is_believed() -> None:
     cluster = one_pair()
     instance = cluster.instance()
-    cluster.server.refuse_next += [("", failure(503, "ServiceUnavailable"))] * 2
+    cluster.server.reject_next += [("", failure(503, "ServiceUnavailable"))] * 2
     task = await instance.begin(instance.placement({"data": "pv-1"}))
     with pytest.raises(Unavailable):
         await outcome(task)

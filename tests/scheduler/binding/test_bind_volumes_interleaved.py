@@ -162,7 +162,7 @@ async def played(seed: int) -> None:
     for claim in server.all(CLAIMS):
         if volume := claim["spec"].get("volumeName"):
             assert play.cluster.volume(volume)["spec"]["claimRef"]["uid"] == claim["metadata"]["uid"], seed
-    for placement, refused in outcomes:
-        if refused is None:
+    for placement, rejected in outcomes:
+        if rejected is None:
             assert all(play.reaches(placement.node, claim.name) for claim, _ in placement.volumes.volumes), seed
     assert play.ours.listening() == 1, "only the witness listens"

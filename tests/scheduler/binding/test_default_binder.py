@@ -41,8 +41,8 @@ class Desk:
     def assign(self, node: str) -> None:
         self.server.change("pods", "default/web", lambda document: document["spec"].update(nodeName=node))
 
-    def refuse(self, answer: Response | Unavailable, times: int = 1) -> None:
-        self.server.refuse_next += [("POST", answer)] * times
+    def reject(self, answer: Response | Unavailable, times: int = 1) -> None:
+        self.server.reject_next += [("POST", answer)] * times
 
 
 async def test_the_pod_is_assigned_by_name_and_uid() -> None:
@@ -100,16 +100,16 @@ async def test_a_pod_that_another_scheduler_assigned() -> None:
 async def test_a_pod_that_another_scheduler_assigned_while_our_answer_was_lost() -> None:
     desk = Desk()
     desk.assign("node-2")
-    desk.refuse(LOST)
+    desk.reject(LOST)
     rejection = await desk.bind()
     assert rejection is not None
     assert rejection.reason is Reason.ALREADY_ASSIGNED
     assert desk.connection.requests == 2
 
 
-async def test_a_refusal_of_a_pod_that_could_be_assigned_is_reported_in_the_servers_words() -> None:
+async def test_a_rejection_of_a_pod_that_could_be_assigned_is_reported_in_the_servers_words() -> None:
     desk = Desk()
-    desk.refuse(failure(409, "Gated"))
+    desk.reject(failure(409, "Gated"))
     rejection = await desk.bind()
     assert rejection == Rejection(Reason.KEPT_CHANGING, "default/web", "a pod that can be bound", "Gated")
 
@@ -123,7 +123,7 @@ async def test_any_assignment_to_the_same_node_counts_as_ours() -> None:
 @pytest.mark.parametrize("answer", [LOST, failure(503, "ServiceUnavailable"), failure(500, "Timeout")])
 async def test_a_binding_that_took_place_although_the_answer_was_lost(answer: Response | Unavailable) -> None:
     desk = Desk()
-    desk.refuse(answer)
+    desk.reject(answer)
     desk.server.before_write = lambda _: desk.assign("node-1") if desk.node is None else None
     assert await desk.bind() is None
     assert desk.server.writes == []
@@ -131,7 +131,7 @@ async def test_a_binding_that_took_place_although_the_answer_was_lost(answer: Re
 
 async def test_a_binding_that_did_not_take_place_is_sent_again() -> None:
     desk = Desk()
-    desk.refuse(LOST, TRIES - 1)
+    desk.reject(LOST, TRIES - 1)
     assert await desk.bind() is None
     assert desk.node == "node-1"
 
@@ -139,7 +139,7 @@ async def test_a_binding_that_did_not_take_place_is_sent_again() -> None:
 async def test_a_lost_binding_that_takes_place_late_is_distinguished_from_another_schedulers() -> None:
     """The second Binding finds the pod assigned: by our first one."""
     desk = Desk()
-    desk.refuse(LOST)
+    desk.reject(LOST)
     sent = []
 
     def late(request: Request) -> None:
@@ -154,7 +154,7 @@ async def test_a_lost_binding_that_takes_place_late_is_distinguished_from_anothe
 
 async def test_a_server_that_stays_away_is_an_error() -> None:
     desk = Desk()
-    desk.refuse(LOST, TRIES)
+    desk.reject(LOST, TRIES)
     with pytest.raises(Unavailable):
         await desk.bind()
     assert desk.node is None
@@ -163,7 +163,7 @@ async def test_a_server_that_stays_away_is_an_error() -> None:
 @pytest.mark.parametrize("status", [401, 403, 422, 429])
 async def test_what_another_try_does_not_help_is_an_error(status: int) -> None:
     desk = Desk()
-    desk.refuse(failure(status, "No"))
+    desk.reject(failure(status, "No"))
     with pytest.raises(KubeError):
         await desk.bind()
     assert desk.connection.requests == 1

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from binder.assignment.volume_policy import refuse_use
+from binder.assignment.volume_policy import reject_use
 from binder.matching.index import VolumeIndex
 from binder.matching.rejection import Reason, Rejection
 from binder.model.view import View
@@ -56,7 +56,7 @@ def promised(view: ClusterView, decision: ScheduleResult) -> ClusterView:
     return reserved
 
 
-def refusal(view: ClusterView, decision: ScheduleResult) -> Rejection:
+def rejected(view: ClusterView, decision: ScheduleResult) -> Rejection:
     rejection = RESERVE.reserve(decision, view)
     assert isinstance(rejection, Rejection)
     return rejection
@@ -72,11 +72,11 @@ def test_a_reserved_volume_is_no_other_claims() -> None:
     after = promised(view, placement(view, {"one": "pv-1"}))
     volume = view.storage.snapshot.volumes["pv-1"]
     first, second = (view.storage.snapshot.claims[f"default/{name}"] for name in ("one", "two"))
-    assert refuse_use(after.storage, volume, START, first) is None
-    kept = refuse_use(after.storage, volume, START, second)
+    assert reject_use(after.storage, volume, START, first) is None
+    kept = reject_use(after.storage, volume, START, second)
     assert kept is not None
     assert kept.reason is Reason.RESERVED_FOR_OTHER
-    assert refusal(after, placement(view, {"two": "pv-1"}, pod="late")).reason is Reason.RESERVED_FOR_OTHER
+    assert rejected(after, placement(view, {"two": "pv-1"}, pod="late")).reason is Reason.RESERVED_FOR_OTHER
 
 
 def test_pods_decided_one_after_the_other_get_different_volumes() -> None:
@@ -117,7 +117,7 @@ def test_a_claim_reserved_for_one_pod_is_reserved_for_another_on_the_same_terms_
 def test_and_on_no_others(volumes: dict[str, str], provision: tuple[str, ...], node: str) -> None:
     view = cluster()
     first = promised(view, placement(view, {"one": "pv-1"}, "new"))
-    rejection = refusal(first, placement(view, volumes, *provision, pod="twin", node=node))
+    rejection = rejected(first, placement(view, volumes, *provision, pod="twin", node=node))
     assert rejection.reason is Reason.CLAIM_RESERVED_ELSEWHERE
     assert "default/web" in rejection.offered
 
@@ -150,12 +150,12 @@ CHANGED = [
 @pytest.mark.parametrize(("volume", "reason"), CHANGED)
 def test_a_volume_that_changed_since_the_decision_is_looked_at_again(volume: Record, reason: Reason) -> None:
     decision = placement(cluster(), {"one": "pv-1"})
-    assert refusal(cluster(volume), decision).reason is reason
+    assert rejected(cluster(volume), decision).reason is reason
 
 
 def test_a_volume_that_is_gone() -> None:
     view = cluster(made.volume("pv-9"))
-    assert refusal(cluster(), placement(view, {"one": "pv-9"})).reason is Reason.VOLUME_MISSING
+    assert rejected(cluster(), placement(view, {"one": "pv-9"})).reason is Reason.VOLUME_MISSING
 
 
 def test_a_volume_requested_by_name_is_taken_even_if_unhealthy() -> None:
@@ -169,5 +169,5 @@ def test_a_read_write_once_pod_claim_is_one_pods_even_if_that_one_is_only_assume
     decision = placement(view, {"alone": "pv-3"})
     assumed = promised(view, decision).with_pod(decision.pod, "node-b")
     assert promised(assumed, decision) is assumed
-    rejection = refusal(assumed, placement(view, {"alone": "pv-3"}, pod="twin"))
+    rejection = rejected(assumed, placement(view, {"alone": "pv-3"}, pod="twin"))
     assert (rejection.reason, rejection.offered) == (Reason.VOLUME_IN_USE, "in use by pod default/web")

@@ -32,7 +32,7 @@ class Following:
         return self._view
 
 
-async def refused(pod: Pod, *others: Pod, node: str = "n1") -> Reason | None:
+async def rejected(pod: Pod, *others: Pod, node: str = "n1") -> Reason | None:
     rejection = await StillFits(Following(pod, *others), FakeClock()).bind(ScheduleResult(pod, node, VolumeChoice()))
     return None if rejection is None else rejection.reason
 
@@ -53,16 +53,16 @@ async def refused(pod: Pod, *others: Pod, node: str = "n1") -> Reason | None:
     ],
 )
 async def test_others_take_room(other: Pod, reason: Reason | None) -> None:
-    assert await refused(placed("data", constraints=LISTENING), other) == reason
+    assert await rejected(placed("data", constraints=LISTENING), other) == reason
 
 
 async def test_a_pod_does_not_stand_in_its_own_way() -> None:
-    assert await refused(placed("data", cpu="2", constraints=LISTENING)) is None
+    assert await rejected(placed("data", cpu="2", constraints=LISTENING)) is None
 
 
 async def test_the_node_goes() -> None:
-    assert await refused(placed("data"), node="n2") is Reason.NODE_MISSING
+    assert await rejected(placed("data"), node="n2") is Reason.NODE_MISSING
 
 
 async def test_a_pod_without_claims_was_decided_about_just_now() -> None:
-    assert await refused(placed(), builders.pod("other", node="n1", requests={"cpu": "2"})) is None
+    assert await rejected(placed(), builders.pod("other", node="n1", requests={"cpu": "2"})) is None

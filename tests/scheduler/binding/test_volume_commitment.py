@@ -11,7 +11,7 @@ from kube.objects.model import BIND_COMPLETED, SELECTED_NODE, Claim, Record, Vol
 from kube.objects.reports import StorageCondition
 from kube.store.snapshot import Snapshot
 from kube.store.store import snapshot_of
-from scheduler.binding.volume_commitment import is_written, may_deselect, progress, refuse_selecting, refuse_taking
+from scheduler.binding.volume_commitment import is_written, may_deselect, progress, reject_selecting, reject_taking
 from scheduler.framework.plugin import ScheduleResult
 from scheduler.volumes.volume_binding import VolumeChoice
 from tests import builders as made
@@ -80,7 +80,7 @@ def bound_to(volume: str) -> Claim:
     ],
 )
 def test_whether_a_volume_may_be_taken(records: list[Record], expected: Reason | None) -> None:
-    rejection = refuse_taking(CLAIM, VOLUME, "node-a", View(seen(*records), VolumeIndex()), START)
+    rejection = reject_taking(CLAIM, VOLUME, "node-a", View(seen(*records), VolumeIndex()), START)
     assert (rejection and rejection.reason) == expected
 
 
@@ -108,7 +108,7 @@ def test_whether_a_volume_may_be_taken(records: list[Record], expected: Reason |
     ],
 )
 def test_whether_one_may_be_made(records: list[Record], node: str, expected: Reason | None) -> None:
-    rejection = refuse_selecting(ORDERED, node, seen(*records))
+    rejection = reject_selecting(ORDERED, node, seen(*records))
     assert (rejection and rejection.reason) == expected
 
 

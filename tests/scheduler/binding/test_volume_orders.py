@@ -38,7 +38,7 @@ async def test_many_pods_with_volumes_leave_room_for_other_requests() -> None:
     placements = [
         instance.placement({f"data-{number}": f"pv-{number}"}, pod=f"web-{number}") for number in range(crowd)
     ]
-    refused = await asyncio.gather(*(orders.write(placement) for placement in placements))
-    assert refused == [None] * crowd
+    rejected = await asyncio.gather(*(orders.write(placement) for placement in placements))
+    assert rejected == [None] * crowd
     assert len(cluster.writes()) == crowd
     assert slow.most == AT_ONCE

@@ -58,7 +58,7 @@ def test_every_node_has_its_reason() -> None:
     }
 
 
-def test_a_pod_refused_as_a_whole_has_one_reason() -> None:
+def test_a_pod_rejected_as_a_whole_has_one_reason() -> None:
     decision = decide(builders.pod(claims=["gone"]), view(builders.node("n1"), builders.node("n2")), PROFILE)
     assert isinstance(decision, Unschedulable)
     assert [rejection.reason for rejection in decision.rejections()] == [Reason.CLAIM_NOT_FOUND]

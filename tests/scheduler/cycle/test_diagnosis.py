@@ -39,11 +39,11 @@ def diagnosed(pod: model.Pod, *records: model.Record) -> Diagnosis:
     return diagnose(decision)
 
 
-def refusing_plugins(diagnosis: Diagnosis) -> set[str]:
+def rejecting_plugins(diagnosis: Diagnosis) -> set[str]:
     return {plugin.name for plugin in diagnosis.plugins}
 
 
-def first_refusing(judgement: Judgement, node: NodeInfo) -> str | None:
+def first_rejecting(judgement: Judgement, node: NodeInfo) -> str | None:
     """Return the plugin that rejects the node first, None if it fits or no plugin was run."""
     if judgement.left_out >> node.number & 1:
         return judgement.confined_by[0].name
@@ -72,7 +72,7 @@ CLASS = builders.storage_class()
 
 
 @pytest.mark.parametrize(
-    ("pod", "records", "text", "refused_by"),
+    ("pod", "records", "text", "rejected_by"),
     [
         pytest.param(builders.pod(), [], "no nodes available to schedule pods", set(), id="no-nodes"),
         pytest.param(
@@ -210,10 +210,10 @@ CLASS = builders.storage_class()
         ),
     ],
 )
-def test_text(pod: model.Pod, records: list[model.Record], text: str, refused_by: set[str]) -> None:
+def test_text(pod: model.Pod, records: list[model.Record], text: str, rejected_by: set[str]) -> None:
     diagnosis = diagnosed(pod, *records)
     assert diagnosis.text() == text
-    assert refusing_plugins(diagnosis) == refused_by
+    assert rejecting_plugins(diagnosis) == rejected_by
 
 
 def test_what_preemption_says_comes_last() -> None:
@@ -242,23 +242,23 @@ def test_reasons_against_the_pod(reason: Reason, text: str) -> None:
 
 
 @given(clusters.clusters(), st.data())
-def test_every_node_is_counted_with_the_first_filter_that_refuses_it(
+def test_every_node_is_counted_with_the_first_filter_that_rejects_it(
     records: list[model.Record], data: st.DataObject
 ) -> None:
     pod, seen = data.draw(clusters.pods("new")), view(*records)
     judgement = judge(pod, seen, PROFILE)
-    refusals = {state.name: rejection for state in seen.nodes if (rejection := judgement.why(state)) is not None}
+    rejections = {state.name: rejection for state in seen.nodes if (rejection := judgement.why(state)) is not None}
     diagnosis = diagnose(Unschedulable(judgement, seen))
-    first = {name for state in seen.nodes if (name := first_refusing(judgement, state)) is not None}
-    assert refusing_plugins(diagnosis) == first
-    short = [seen.nodes[seen.numbers[name]] for name, refusal in refusals.items() if refusal.reason is LACKING]
+    first = {name for state in seen.nodes if (name := first_rejecting(judgement, state)) is not None}
+    assert rejecting_plugins(diagnosis) == first
+    short = [seen.nodes[seen.numbers[name]] for name, rejection in rejections.items() if rejection.reason is LACKING]
     expected = Counter(text for state in short for text in lacking(pod)(state))
     assert {text: count for text, count in diagnosis.counts.items() if not text.startswith("node(s)")} == expected
     counts = sorted(count for text, count in diagnosis.counts.items() if text.startswith("node(s)"))
     reasons = Counter(
-        (refusal.reason, judgement.left_out >> seen.numbers[name] & 1)
-        for name, refusal in refusals.items()
-        if refusal.reason is not LACKING
+        (rejection.reason, judgement.left_out >> seen.numbers[name] & 1)
+        for name, rejection in rejections.items()
+        if rejection.reason is not LACKING
     )
     assert counts == sorted(reasons.values())
 

@@ -184,8 +184,8 @@ class Last(Filter):
     name = "Last"
 
     def rule(self, info: PodInfo, cluster: ClusterView) -> NodeRule | None:
-        refusal = Rejection(Reason.NO_NODE_FITS, "node", "the last one", "another one")
-        return NodeRule(lambda state: None if state.number == len(cluster.nodes) - 1 else refusal)
+        rejection = Rejection(Reason.NO_NODE_FITS, "node", "the last one", "another one")
+        return NodeRule(lambda state: None if state.number == len(cluster.nodes) - 1 else rejection)
 
 
 def test_the_only_node_is_found_among_many_that_were_not_evaluated_yet() -> None:

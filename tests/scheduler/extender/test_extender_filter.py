@@ -1,4 +1,4 @@
-"""Which nodes the extender refuses, and which it lets pass."""
+"""Which nodes the extender rejects, and which it lets pass."""
 
 import pytest
 
@@ -112,10 +112,10 @@ def test_claims_of_one_pod_are_served_one_after_another(volumes: list[Record], p
 def test_a_reason_names_claim_volume_and_what_is_wrong() -> None:
     records: list[Record] = [claim("data"), claim("log", size="20Gi"), unhealthy_volume("pv-a", zone="a")]
     records.append(reserved_volume("pv-b", "default/other", zone="b", size="20Gi"))
-    refused = filtered(extender([*nodes(), *records]), ALL, claims=["data", "log"])["FailedAndUnresolvableNodes"]
+    rejected = filtered(extender([*nodes(), *records]), ALL, claims=["data", "log"])["FailedAndUnresolvableNodes"]
     unhealthy = "claim data would get volume pv-a: Unhealthy, Inaccessible: NotFound"
     held = "claim data would get volume pv-b: ReservedForOther, for default/other until 12:05:00Z"
-    assert refused == {"n1": unhealthy, "n2": unhealthy, "n3": held, "n4": held}
+    assert rejected == {"n1": unhealthy, "n2": unhealthy, "n3": held, "n4": held}
 
 
 def test_a_reservation_ends_by_itself() -> None:

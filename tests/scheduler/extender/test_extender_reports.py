@@ -1,4 +1,4 @@
-"""Nodes that report on their storage, and what the extender refuses because of it (KEP-1432)."""
+"""Nodes that report on their storage, and what the extender rejects because of it (KEP-1432)."""
 
 import pytest
 
@@ -21,7 +21,7 @@ def report(name: str, status: str = "StorageUnreachable", driver: str = DRIVER, 
 
 
 @pytest.mark.parametrize(
-    ("records", "refused"),
+    ("records", "rejected"),
     [
         pytest.param([claim(), volume(), report("n1")], ["n1"], id="a free volume"),
         pytest.param([claim(), volume(driver=OTHER), report("n1")], [], id="of another driver"),
@@ -54,8 +54,8 @@ def report(name: str, status: str = "StorageUnreachable", driver: str = DRIVER, 
         pytest.param([volume(), report("n1")], [], id="no claim"),
     ],
 )
-def test_nodes_that_report(records: list[Record], refused: list[str]) -> None:
-    assert kept(extender([*nodes(), *records]), ALL) == [name for name in ALL if name not in refused]
+def test_nodes_that_report(records: list[Record], rejected: list[str]) -> None:
+    assert kept(extender([*nodes(), *records]), ALL) == [name for name in ALL if name not in rejected]
 
 
 def test_all_nodes_cut_off_is_reported_of_each_with_the_reason() -> None:

@@ -90,7 +90,7 @@ def test_what_is_missing_has_kubernetes_defaults() -> None:
         pytest.param(b'{"Pod": ' + b"[" * 100_000, "ExtenderArgs", id="a deep nest"),
     ],
 )
-def test_anything_else_is_refused_with_what_was_expected(body: bytes, complaint: str) -> None:
+def test_anything_else_is_rejected_with_what_was_expected(body: bytes, complaint: str) -> None:
     with pytest.raises(MalformedRequest, match=complaint.replace("(", r"\(")):
         read(body)
 

@@ -1,4 +1,4 @@
-"""The verb preempt: no pod dies for one that would be refused on the node all the same."""
+"""The verb preempt: no pod dies for one that would be rejected on the node all the same."""
 
 import json
 from typing import Any
@@ -76,6 +76,6 @@ def test_victims_that_were_sent_whole_come_back_by_uid() -> None:
         ),
     ],
 )
-def test_what_kube_scheduler_does_not_send_is_refused(body: bytes, complaint: str) -> None:
+def test_what_kube_scheduler_does_not_send_is_rejected(body: bytes, complaint: str) -> None:
     with pytest.raises(MalformedRequest, match=complaint):
         extender(nodes()).preempt(body, NOW)

@@ -214,10 +214,10 @@ def test_args_are_decoded_and_rendered() -> None:
     assert render(read_with_picky(rendered)) == rendered
 
 
-def test_a_plugin_that_refuses_its_args_is_an_error_of_the_profile() -> None:
-    with pytest.raises(ConfigurationError) as refused:
+def test_a_plugin_that_rejects_its_args_is_an_error_of_the_profile() -> None:
+    with pytest.raises(ConfigurationError) as rejected:
         read_with_picky(PICKY.replace("nodeName: n1", "nodeName: n1, most: 10"))
-    assert str(refused.value) == "profiles[0]: plugin Picky failed in its constructor: ValueError: too many"
+    assert str(rejected.value) == "profiles[0]: plugin Picky failed in its constructor: ValueError: too many"
 
 
 def test_a_plugin_that_is_not_installed_is_unknown() -> None:

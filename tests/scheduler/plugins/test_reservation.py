@@ -199,7 +199,7 @@ LABEL = "storage.example/local"
 
 
 @pytest.mark.parametrize(
-    ("label", "volume", "refused"),
+    ("label", "volume", "rejected"),
     [
         pytest.param(LABEL, builders.volume(source="local", node="a1"), Reason.STORAGE_LABEL_MISSING, id="local"),
         pytest.param(LABEL, builders.volume(node="a1"), Reason.STORAGE_LABEL_MISSING, id="bound-to-a-host"),
@@ -208,6 +208,6 @@ LABEL = "storage.example/local"
         pytest.param(builders.ZONE, builders.volume(source="local", node="a1"), None, id="node-has-the-label"),
     ],
 )
-def test_local_volumes_are_for_nodes_with_the_label(label: str, volume: model.Volume, refused: Reason | None) -> None:
+def test_local_volumes_are_for_nodes_with_the_label(label: str, volume: model.Volume, rejected: Reason | None) -> None:
     plugin = LocalStorage(Thresholds(storage_label=label))
-    assert reasons(plugin, POD, view(*NODES, builders.claim(), volume))["a1"] is refused
+    assert reasons(plugin, POD, view(*NODES, builders.claim(), volume))["a1"] is rejected

@@ -111,7 +111,7 @@ def test_a_volume_left_attached_counts_once_when_its_pod_comes_back() -> None:
     assert reasons(NodeVolumeLimits(), POD, back)["a1"] is None
 
 
-def test_a_pod_without_its_claim_is_refused_as_a_whole() -> None:
+def test_a_pod_without_its_claim_is_rejected_as_a_whole() -> None:
     judgement = judge(POD, view(*NODES), default_profile("ours"))
     assert judgement.rejection is not None
     assert judgement.rejection.reason is Reason.CLAIM_NOT_FOUND

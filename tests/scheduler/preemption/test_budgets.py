@@ -20,7 +20,7 @@ def budget(allowed: int, name: str = "web") -> DisruptionBudget:
         pytest.param([budget(3)], [], id="room-for-all"),
         pytest.param([budget(2)], ["c"], id="for-the-first-two"),
         pytest.param([budget(0)], ["a", "b", "c"], id="for-no-pod"),
-        pytest.param([budget(3), budget(3, "again")], ["a", "b", "c"], id="two-budgets-the-api-refuses"),
+        pytest.param([budget(3), budget(3, "again")], ["a", "b", "c"], id="two-budgets-the-api-rejects"),
         pytest.param([builders.budget(labels=WEB, namespace="other")], [], id="of-another-namespace"),
         pytest.param([builders.budget(labels={"app": "db"})], [], id="of-other-pods"),
         pytest.param([builders.budget()], ["a", "b", "c"], id="of-all-pods"),

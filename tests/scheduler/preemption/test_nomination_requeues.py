@@ -64,7 +64,7 @@ class Truth(Status):
         self.late: deque[tuple[Pod, str]] = deque()
         self.version = 1
         self.evicted_waiting: list[str] = []
-        self.refused: set[str] = set()
+        self.rejected: set[str] = set()
 
     def change(self, key: str, after: Pod | None) -> None:
         before = self.pods.pop(key, None)
@@ -116,8 +116,8 @@ class Truth(Status):
                 continue
             if not here.node_name:
                 self.evicted_waiting.append(here.name)
-            if here.name.endswith("-1") and here.uid not in self.refused:
-                self.refused.add(here.uid)
+            if here.name.endswith("-1") and here.uid not in self.rejected:
+                self.rejected.add(here.uid)
                 return "a budget forbids it"
             self.change(here.key, replace(here, deleting=True, evicted=True))
         return ""

@@ -157,7 +157,7 @@ _STRANGE = Rejection(Reason.NODE_SELECTOR_MISMATCH, "n1", "a node that is allowe
 @pytest.mark.parametrize(
     ("plugin", "text"), [(Picky(), NOT_ENOUGH), (PickyForGood(), NOT_HELPFUL)], ids=["incremental", "unmoved"]
 )
-def test_a_node_that_another_filter_refuses_anyhow_is_not_cleared(plugin: Filter, text: str) -> None:
+def test_a_node_that_another_filter_rejects_anyhow_is_not_cleared(plugin: Filter, text: str) -> None:
     profile = replace(PROFILE, filters=(*PROFILE.filters, plugin))
     cheap, dear = on("n1", (1, "4", 1)), on("n2", (9, "4", 1))
     result = preempt(NEW, view(FIRST, SECOND, *cheap, *dear), profile=profile)

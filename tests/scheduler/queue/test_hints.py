@@ -148,7 +148,7 @@ USELESS: dict[str, Case] = {
     "a pod with another disk leaves": ("DiskConflict", WITH_DISK, there(), None),
     "a disk's node gets a label": ("DiskConflict", WITH_DISK, NODE, builders.node("n1", labels={"a": "b"})),
     "a node of the same labels": ("EnforcedNodeAffinity", CORES, TAINTED, NODE),
-    "a pod leaves one refused for taints": ("TaintToleration", CORES, there(), None),
+    "a pod leaves one rejected for taints": ("TaintToleration", CORES, there(), None),
     "one of two taints goes": (
         "TaintToleration",
         CORES,
@@ -211,12 +211,12 @@ USELESS: dict[str, Case] = {
         builders.claim("more"),
         builders.claim("more", volume_name="pv"),
     ),
-    "its claim changes and it was refused for taints": ("TaintToleration", STORED, builders.claim(), builders.claim()),
+    "its claim changes and it was rejected for taints": ("TaintToleration", STORED, builders.claim(), builders.claim()),
     "a volume of another class is free": ("VolumeBinding", STORED, None, builders.volume(storage_class="slow")),
     "a volume is taken": ("VolumeBinding", STORED, builders.volume(), builders.volume(claim="other/data")),
     "capacity shrinks": ("VolumeBinding", STORED, replace(ROOM, capacity=20), ROOM),
     "another class comes": ("VolumeBinding", STORED, None, builders.storage_class("slow")),
-    "a pod leaves one refused for its volume": ("VolumeBinding", STORED, there(claims=["data"]), None),
+    "a pod leaves one rejected for its volume": ("VolumeBinding", STORED, there(claims=["data"]), None),
     "a node grows that it could not reach": (
         "VolumeBinding",
         STORED,
@@ -250,7 +250,7 @@ def test_it_does_not_wake(case: Case) -> None:
     assert not may_help(pod, waits_for(plugin), ClusterEvent(old, new), SEEN)
 
 
-def test_a_pod_refused_as_a_whole_is_not_woken_by_nodes() -> None:
+def test_a_pod_rejected_as_a_whole_is_not_woken_by_nodes() -> None:
     whole = Wanted(frozenset({"fast"}), whole=True)
     assert not may_help(STORED, hints_of("VolumeBinding"), ClusterEvent(None, NODE), whole)
     assert may_help(STORED, hints_of("VolumeBinding"), ClusterEvent(None, NODE), SEEN)

@@ -36,12 +36,12 @@ steps = st.sampled_from([(slot, record) for slot, variants in VARIANTS.items() f
 
 
 def woken_and_fitting(pod: Pod, world: World, happening: list[tuple[str, Record | None]]) -> tuple[bool, bool]:
-    """Whether one of the steps would wake the pod that was refused before them; and whether it fits after them."""
+    """Whether one of the steps would wake the pod that was rejected before them; and whether it fits after them."""
     cluster = WatchedStore(world)
-    refused = decide(pod, cluster.view(), PROFILE)
-    if not isinstance(refused, Unschedulable):
+    rejected = decide(pod, cluster.view(), PROFILE)
+    if not isinstance(rejected, Unschedulable):
         return True, True
-    hints, wanted = diagnose(refused).hints, wanted_by(refused)
+    hints, wanted = diagnose(rejected).hints, wanted_by(rejected)
     changes: list[ClusterEvent] = []
     with Changes(cluster.store, changes.append, Annotations()).following():
         for slot, record in happening:
@@ -169,7 +169,7 @@ def test_a_pod_that_does_not_get_its_node_leaves_it_and_its_volumes_to_others() 
     assert (volume.old, volume.new and volume.new.name) == (None, "pv-1")
 
 
-def test_what_a_refused_pod_waits_for() -> None:
+def test_what_a_rejected_pod_waits_for() -> None:
     world: World = {
         "node": builders.node(taints=[GPU]),
         "class": builders.storage_class(provisioner="maker"),
@@ -177,11 +177,11 @@ def test_what_a_refused_pod_waits_for() -> None:
         "more": builders.claim("more", volume_name="pv-1", annotations={"pv.kubernetes.io/bind-completed": "yes"}),
         "volume": BOUND,
     }
-    refused = decide(builders.pod(claims=["data", "more"]), WatchedStore(world).view(), PROFILE)
-    assert isinstance(refused, Unschedulable)
-    assert wanted_by(refused) == Wanted(
+    rejected = decide(builders.pod(claims=["data", "more"]), WatchedStore(world).view(), PROFILE)
+    assert isinstance(rejected, Unschedulable)
+    assert wanted_by(rejected) == Wanted(
         frozenset({"fast"}), frozenset({"pv-1"}), frozenset({"maker", "disk.csi.example"})
     )
-    refused = decide(builders.pod(claims=["missing"]), WatchedStore(world).view(), PROFILE)
-    assert isinstance(refused, Unschedulable)
-    assert wanted_by(refused).whole
+    rejected = decide(builders.pod(claims=["missing"]), WatchedStore(world).view(), PROFILE)
+    assert isinstance(rejected, Unschedulable)
+    assert wanted_by(rejected).whole

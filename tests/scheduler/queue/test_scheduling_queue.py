@@ -48,7 +48,7 @@ def test_the_best_come_first() -> None:
     assert waiting.due_in(0.0) is None
 
 
-def test_a_refused_pod_waits_for_what_may_help() -> None:
+def test_a_rejected_pod_waits_for_what_may_help() -> None:
     waiting = queue(builders.pod("web"))
     waiting.failed(popped(waiting), RESOURCES, 0.0)
     waiting.change(HEARTBEAT, 50.0)
@@ -223,8 +223,8 @@ def test_one_pod_can_be_taken_ahead_of_its_turn() -> None:
 
 def test_when_the_rules_change_every_pod_is_retried() -> None:
     waiting = queue(builders.pod("a"), builders.pod("b"))
-    refused, working = waiting.pop(0.0, 2)
-    waiting.failed(refused, TAINTS, 0.0)
+    rejected, working = waiting.pop(0.0, 2)
+    waiting.failed(rejected, TAINTS, 0.0)
     waiting.wake_all(5.0)
     waiting.failed(working, TAINTS, 5.0)
     assert where(waiting) == {"active": 1, "backoff": 1}

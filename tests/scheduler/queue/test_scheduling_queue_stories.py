@@ -36,7 +36,7 @@ class Story:
         self.waiting = SchedulingQueue(PROFILE.queue_sort.key)
         self.changes = Changes(self.watched.store, lambda change: self.waiting.change(change, self.now), Annotations())
         self.undecided: list[Attempt] = []
-        self.refused: list[tuple[Attempt, Unschedulable]] = []
+        self.rejected: list[tuple[Attempt, Unschedulable]] = []
         self.binding: list[tuple[Attempt, ScheduleResult]] = []
         self.names = [f"waiting-{number}" for number in range(chance.randint(1, 6))]
         for name in self.names:
@@ -44,7 +44,7 @@ class Story:
         self.decider = Decider()
 
     def tell(self, steps: int) -> None:
-        acts = (self.happen, self.happen, self.begin, self.decide, self.decide, self.refuse, self.bind, self.take_back)
+        acts = (self.happen, self.happen, self.begin, self.decide, self.decide, self.reject, self.bind, self.take_back)
         with self.changes.following():
             for _ in range(steps):
                 self.now += self.chance.choice((0.0, 0.1, 3.0))
@@ -64,15 +64,15 @@ class Story:
         attempt = self.undecided.pop()
         decision = self.decider.decide(attempt.pod, self.cache.view(EPOCH), PROFILE)
         if isinstance(decision, Unschedulable):
-            self.refused.append((attempt, decision))
+            self.rejected.append((attempt, decision))
         elif self.cache.assume(decision, (ReserveVolumes(),)) is None:
             self.binding.append((attempt, decision))
         else:
             self.waiting.retry(attempt, self.now)
 
-    def refuse(self) -> None:
-        if self.refused:
-            attempt, decision = self.refused.pop()
+    def reject(self) -> None:
+        if self.rejected:
+            attempt, decision = self.rejected.pop()
             self.waiting.failed(attempt, diagnose(decision).hints, self.now, wanted_by(decision))
 
     def bind(self) -> None:
@@ -92,9 +92,9 @@ class Story:
                 self.waiting.change(change, self.now)
 
     def asleep(self) -> list[Pod]:
-        """The pods that are refused and wait for a change: nothing would be tried for a while."""
+        """The pods that are rejected and wait for a change: nothing would be tried for a while."""
         awake = {attempt.pod.name for attempt in self.undecided}
-        awake.update(attempt.pod.name for attempt, _ in self.refused)
+        awake.update(attempt.pod.name for attempt, _ in self.rejected)
         while attempts := self.waiting.pop(self.now + 10, 16):
             awake.update(attempt.pod.name for attempt in attempts)
         pods = (self.waiting.get(f"default/{name}") for name in self.names if name not in awake)

@@ -19,7 +19,7 @@ WEBS, ALONE = LabelSelector((("app", "web"),)), LabelSelector((("alone", "yes"),
 GPU = model.Taint("gpu", "NoSchedule")
 
 
-def refused(*pods: tuple[Pod, Hints, Wanted | None]) -> UnschedulablePods:
+def rejected(*pods: tuple[Pod, Hints, Wanted | None]) -> UnschedulablePods:
     filed = UnschedulablePods()
     for pod, hints, wanted in pods:
         filed.add(pod, hints, wanted)
@@ -33,7 +33,7 @@ def helped(filed: UnschedulablePods, old: Record | None, new: Record | None) -> 
 def test_alike_pods_are_helped_together_and_others_are_not() -> None:
     small, large = {"cpu": "2"}, {"cpu": "9"}
     resources = hints_of("NodeResourcesFit")
-    filed = refused(
+    filed = rejected(
         (builders.pod("a", requests=small), resources, None),
         (builders.pod("b", requests=large), resources, None),
         (builders.pod("c", requests=small), resources | hints_of("NodeAffinity"), None),
@@ -47,7 +47,7 @@ def test_alike_pods_are_helped_together_and_others_are_not() -> None:
 
 def test_a_change_of_one_claim_or_volume_concerns_its_pods_only() -> None:
     ours, theirs = Wanted(frozenset({"fast"}), frozenset({"pv-1"})), Wanted(frozenset({"fast"}), frozenset({"pv-2"}))
-    filed = refused(
+    filed = rejected(
         (builders.pod("a", claims=["data"]), STORAGE, ours),
         (builders.pod("b", claims=["more"]), STORAGE, theirs),
         (builders.pod("c", claims=["data"]), hints_of("NodeAffinity"), ours),
@@ -59,13 +59,13 @@ def test_a_change_of_one_claim_or_volume_concerns_its_pods_only() -> None:
 
 
 def test_a_pod_rejected_by_an_unknown_plugin_is_woken_by_anything() -> None:
-    filed = refused((builders.pod("a"), frozenset(), None), (builders.pod("b"), frozenset({ANYTHING_HELPS}), None))
+    filed = rejected((builders.pod("a"), frozenset(), None), (builders.pod("b"), frozenset({ANYTHING_HELPS}), None))
     assert helped(filed, None, builders.storage_class()) == ["a", "b"]
 
 
 def test_labels_are_compared_one_by_one_where_they_matter() -> None:
     affinity = hints_of("InterPodAffinity")
-    filed = refused(
+    filed = rejected(
         (builders.pod("a", labels={"alone": "yes"}), affinity, None),
         (builders.pod("b", labels={"alone": "no"}), affinity, None),
     )
@@ -104,5 +104,5 @@ def test_evaluating_many_at_once_equals_evaluating_each(
     assume(happening != (None, None))
     change = ClusterEvent(*happening, drivers)
     pods = [(replace(pod, name=f"p-{number}"), by, wanted) for number, (pod, by, wanted) in enumerate(cases)]
-    filed = refused(*pods)
+    filed = rejected(*pods)
     assert set(filed.helped_by(change)) == {pod.key for pod, by, wanted in pods if may_help(pod, by, change, wanted)}

@@ -120,7 +120,7 @@ def test_a_replayed_log_leads_to_the_same_end() -> None:
     assert again.state.view.nodes == cluster.state.view.nodes
 
 
-def test_a_log_of_another_beginning_is_refused() -> None:
+def test_a_log_of_another_beginning_is_rejected() -> None:
     with pytest.raises(ImpossibleChange, match="there is no node-9"):
         SimulatedCluster(beginning()).apply(Entry(0, SimulatedChange.CORDON, "node-9"))
 
@@ -153,7 +153,7 @@ PLACED = Entry(0, SimulatedChange.PLACE, "node-1", "default/first", (("default/o
         ),
     ],
 )
-def test_what_cannot_be_is_refused_and_changes_nothing(entry: Entry, why: str) -> None:
+def test_what_cannot_be_is_rejected_and_changes_nothing(entry: Entry, why: str) -> None:
     cluster = SimulatedCluster(beginning())
     cluster.apply(PLACED)
     before = cluster.state

@@ -160,9 +160,9 @@ class Everything(RuleBasedStateMachine):
         pod = self.pod(name, uid, "", data)
         shown = self.store.pods.items.get(pod.key)
         placement = ScheduleResult(pod, node, VolumeChoice())
-        refused = self.cache.assume(placement, [PromiseOne()])
+        rejected = self.cache.assume(placement, [PromiseOne()])
         taken = shown is not None and shown.uid == pod.uid and bool(shown.node_name or shown.finished)
-        assert (refused is not None) == taken
+        assert (rejected is not None) == taken
         if not taken:
             self.expected[pod.key] = placement
             self.bound.pop(pod.key, None)

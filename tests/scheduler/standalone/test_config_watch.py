@@ -86,14 +86,14 @@ async def test_a_new_version_of_a_config_map_is_taken_over(mounted: Path) -> Non
         pytest.param(weighing("7") + "  filters: [Nope]\n", "profiles[0].filters", id="half-of-it-is-good"),
     ],
 )
-async def test_a_bad_version_is_refused_as_a_whole_and_reported_once(mounted: Path, bad: str, place: str) -> None:
+async def test_a_bad_version_is_rejected_as_a_whole_and_reported_once(mounted: Path, bad: str, place: str) -> None:
     recorded = RecordedReloads()
     watched = watching(mounted, recorded)
     swing(mounted.parent, bad)
     await watched.refresh()
     await watched.refresh()
     assert weight(watched) == 1
-    assert [outcome for outcome, _ in recorded.changes] == [ReloadOutcome.REFUSED]
+    assert [outcome for outcome, _ in recorded.changes] == [ReloadOutcome.REJECTED]
     assert place in recorded.changes[0][1]
     swing(mounted.parent, weighing("3"))
     await watched.refresh()
@@ -107,7 +107,7 @@ async def test_a_file_that_is_gone_changes_nothing_and_its_return_is_noticed(mou
     await watched.refresh()
     await watched.refresh()
     assert weight(watched) == 1
-    assert [outcome for outcome, _ in recorded.changes] == [ReloadOutcome.REFUSED]
+    assert [outcome for outcome, _ in recorded.changes] == [ReloadOutcome.REJECTED]
     write(mounted, weighing("1").encode())
     await watched.refresh()
     assert recorded.changes[-1] == (ReloadOutcome.APPLIED, "")
@@ -118,7 +118,7 @@ async def test_bytes_that_are_no_text(mounted: Path) -> None:
     watched = watching(mounted, recorded)
     write(mounted, b"\xff\xfe")
     await watched.refresh()
-    assert recorded.changes == [(ReloadOutcome.REFUSED, "expected UTF-8, found an invalid byte at 0")]
+    assert recorded.changes == [(ReloadOutcome.REJECTED, "expected UTF-8, found an invalid byte at 0")]
 
 
 async def test_a_bad_configuration_is_reported_only_to_its_sender(mounted: Path) -> None:

@@ -6,11 +6,11 @@ from contextlib import asynccontextmanager
 from typing import TypeVar
 
 from kube.objects.model import Pod
-from scheduler.binding.pod_binding import Bound, Refusal
+from scheduler.binding.pod_binding import Bound, RejectionReason
 from scheduler.standalone.manual_binding import ManualBinding
 from tests import builders
 from tests.fake_clock import settle
-from tests.scheduler.manual_bindings import refusal
+from tests.scheduler.manual_bindings import rejection
 from tests.scheduler.scheduler_in_memory import Desk, pod
 
 T = TypeVar("T")
@@ -140,6 +140,6 @@ async def test_a_placement_for_a_tool_is_rolled_back_if_the_term_has_ended_meanw
 
         add(desk, "web")
         ended = asyncio.create_task(end_the_term())
-        assert refusal(await binding.bind("default/web", "", "n1")) is Refusal.NOT_READY
+        assert rejection(await binding.bind("default/web", "", "n1")) is RejectionReason.NOT_READY
         await ended
         assert (desk.binder.order, dict(desk.cluster.assumed())) == ([], {})

@@ -1,4 +1,4 @@
-"""Victims leave through the eviction API, each once, and the first refusal ends it."""
+"""Victims leave through the eviction API, each once, and the first rejection ends it."""
 
 import asyncio
 import re
@@ -27,17 +27,17 @@ BETTER = builders.pod("better", priority=20)
 
 
 class Server:
-    """Answers evictions; `refusals` are by the name of the pod."""
+    """Answers evictions; `rejections` are by the name of the pod."""
 
-    def __init__(self, refusals: Mapping[str, Exception | dict[str, Any]] | None = None) -> None:
-        self.refusals = dict(refusals or {})
+    def __init__(self, rejections: Mapping[str, Exception | dict[str, Any]] | None = None) -> None:
+        self.rejections = dict(rejections or {})
         self.evicted: list[str] = []
         self.bodies: list[Mapping[str, Any]] = []
 
     async def send(self, request: Request) -> Response:
         path = re.fullmatch(r"/api/v1/namespaces/(.+)/pods/(.+)/eviction", request.path)
         assert path is not None
-        answer = self.refusals.get(path[2], SUCCESS)
+        answer = self.rejections.get(path[2], SUCCESS)
         if isinstance(answer, Exception):
             raise answer
         self.evicted.append(f"{path[1]}/{path[2]}")
@@ -78,7 +78,7 @@ def victim(name: str, *, labels: Mapping[str, str] | None = None, deleting: bool
     return builders.pod(name, node="n1", labels=labels, deleting=deleting)
 
 
-def refused(error: type[KubeError], status: int) -> KubeError:
+def rejected(error: type[KubeError], status: int) -> KubeError:
     return error("POST", "/eviction", status, "Reason", "no")
 
 
@@ -131,7 +131,7 @@ def test_two_preemptors_of_one_victim_at_once_make_one_event() -> None:
 
 
 def test_a_victim_that_is_gone_already_is_no_error() -> None:
-    server, sink = Server({"a": refused(NotFound, 404)}), RecordedEvents()
+    server, sink = Server({"a": rejected(NotFound, 404)}), RecordedEvents()
     evictor = Evictor(KubeApi(server), sink, FakeClock())
     assert evict(evictor, victim("a"), victim("b")) == ""
     assert [draft.regarding.name for draft in sink.drafts] == ["b"]
@@ -140,19 +140,19 @@ def test_a_victim_that_is_gone_already_is_no_error() -> None:
 
 
 @pytest.mark.parametrize(
-    "refusal",
+    "rejection",
     [
-        pytest.param(refused(Throttled, 429), id="the-budget-forbids-it"),
-        pytest.param(refused(Conflict, 409), id="another-pod-by-now"),
-        pytest.param(refused(Forbidden, 403), id="no-right-to"),
+        pytest.param(rejected(Throttled, 429), id="the-budget-forbids-it"),
+        pytest.param(rejected(Conflict, 409), id="another-pod-by-now"),
+        pytest.param(rejected(Forbidden, 403), id="no-right-to"),
         pytest.param({"kind": "Status", "status": "Failure", "message": "two budgets"}, id="in-the-body"),
         pytest.param({"kind": "Status", "status": 7}, id="an-odd-answer"),
     ],
 )
 def test_the_first_rejection_ends_it_before_unprotected_victims_are_evicted(
-    refusal: Exception | dict[str, Any],
+    rejection: Exception | dict[str, Any],
 ) -> None:
-    server, sink = Server({"guarded": refusal}), RecordedEvents()
+    server, sink = Server({"guarded": rejection}), RecordedEvents()
     budgets = Budgets([builders.budget(labels={"app": "web"}, allowed=1)])
     evictor = Evictor(KubeApi(server), sink, FakeClock())
     victims = [victim("free"), victim("guarded", labels={"app": "web"})]

@@ -7,14 +7,14 @@ import pytest
 from binder.matching.rejection import Reason, Rejection
 from kube.errors import LeadershipLost
 from kube.objects.model import Claim, Pod, Toleration
-from scheduler.binding.pod_binding import Bound, Refusal, Refused
+from scheduler.binding.pod_binding import Bound, Rejected, RejectionReason
 from scheduler.framework.plugin import ScheduleResult
 from scheduler.standalone.manual_binding import ManualBinding
 from scheduler.state.cluster import ClusterView
 from tests import builders
 from tests.builders import claim, node, storage_class
 from tests.fake_clock import settle
-from tests.scheduler.manual_bindings import LARGE, LOST, SMALL, WEB, driven, refusal, with_claim
+from tests.scheduler.manual_bindings import LARGE, LOST, SMALL, WEB, driven, rejection, with_claim
 from tests.scheduler.scheduler_in_memory import Desk, pod
 
 
@@ -38,8 +38,8 @@ async def test_a_node_where_the_pod_does_not_fit_is_rejected_and_the_loop_contin
     async with driven() as (desk, binding):
         desk.add(pod("web", "4"))
         result = await binding.bind(WEB, "", "n1")
-        assert isinstance(result, Refused)
-        assert result.refusal is Refusal.REJECTED
+        assert isinstance(result, Rejected)
+        assert result.reason is RejectionReason.REJECTED
         assert [(rejection.subject, rejection.reason) for rejection in result.rejections] == [
             ("n1", Reason.INSUFFICIENT_RESOURCES)
         ]
@@ -61,15 +61,15 @@ async def test_after_a_rejection_the_sleeping_loop_retries() -> None:
 async def test_a_node_that_does_not_exist_is_named() -> None:
     async with driven() as (desk, binding):
         desk.add(pod("web"))
-        assert await binding.bind(WEB, "", "n9") == Refused(Refusal.REJECTED, "node n9 does not exist")
+        assert await binding.bind(WEB, "", "n9") == Rejected(RejectionReason.REJECTED, "node n9 does not exist")
 
 
 async def test_a_pod_that_fits_nowhere_is_answered_node_by_node() -> None:
     async with driven() as (desk, binding):
         desk.add(pod("web", "9"))
         result = await binding.bind(WEB, "", "")
-        assert isinstance(result, Refused)
-        assert result.refusal is Refusal.REJECTED
+        assert isinstance(result, Rejected)
+        assert result.reason is RejectionReason.REJECTED
         assert result.text.startswith("0/2 nodes are available: 2 Insufficient cpu.")
         assert [rejection.subject for rejection in result.rejections] == ["n1", "n2"]
         desk.store.nodes.upsert(node("n3", allocatable={"cpu": "16"}))
@@ -77,7 +77,7 @@ async def test_a_pod_that_fits_nowhere_is_answered_node_by_node() -> None:
         assert desk.binder.nodes == {"web": "n3"}
 
 
-async def test_a_refused_pod_is_not_waited_for() -> None:
+async def test_a_rejected_pod_is_not_waited_for() -> None:
     async with driven() as (desk, binding):
         desk.add(pod("web", "9"))
         await settle()
@@ -93,31 +93,35 @@ async def test_a_refused_pod_is_not_waited_for() -> None:
         pytest.param(pod("web", tolerations=[Toleration("a", "Near")]), Reason.POD_INVALID, id="invalid"),
     ],
 )
-async def test_a_pod_that_is_kept_aside_is_refused(kept: Pod, reason: Reason) -> None:
+async def test_a_pod_that_is_kept_aside_is_rejected(kept: Pod, reason: Reason) -> None:
     async with driven() as (desk, binding):
         desk.add(kept)
         result = await binding.bind(WEB, "", "")
-        assert isinstance(result, Refused)
-        assert (result.refusal, result.rejections[0].reason) == (Refusal.REJECTED, reason)
+        assert isinstance(result, Rejected)
+        assert (result.reason, result.rejections[0].reason) == (RejectionReason.REJECTED, reason)
 
 
 @pytest.mark.parametrize(
     ("there", "uid", "expected"),
     [
-        pytest.param(None, "", Refusal.POD_NOT_FOUND, id="no such pod"),
-        pytest.param(pod("web"), "another", Refusal.POD_NOT_FOUND, id="another of that name"),
-        pytest.param(pod("web", node="n1"), "another", Refusal.POD_NOT_FOUND, id="another of that name has a node"),
-        pytest.param(pod("web", node="n1"), "", Refusal.ALREADY_BOUND, id="it has a node"),
-        pytest.param(builders.pod("web", node="n1", scheduler_name="theirs"), "", Refusal.NOT_OURS, id="not ours"),
-        pytest.param(pod("web", node="n1", deleting=True), "", Refusal.NOT_OURS, id="on its way out"),
+        pytest.param(None, "", RejectionReason.POD_NOT_FOUND, id="no such pod"),
+        pytest.param(pod("web"), "another", RejectionReason.POD_NOT_FOUND, id="another of that name"),
+        pytest.param(
+            pod("web", node="n1"), "another", RejectionReason.POD_NOT_FOUND, id="another of that name has a node"
+        ),
+        pytest.param(pod("web", node="n1"), "", RejectionReason.ALREADY_BOUND, id="it has a node"),
+        pytest.param(
+            builders.pod("web", node="n1", scheduler_name="theirs"), "", RejectionReason.NOT_OURS, id="not ours"
+        ),
+        pytest.param(pod("web", node="n1", deleting=True), "", RejectionReason.NOT_OURS, id="on its way out"),
     ],
 )
-async def test_a_pod_that_does_not_wait_is_refused(there: Pod | None, uid: str, expected: Refusal) -> None:
+async def test_a_pod_that_does_not_wait_is_rejected(there: Pod | None, uid: str, expected: RejectionReason) -> None:
     async with driven() as (desk, binding):
         if there is not None:
             (desk.store.pods if there.node_name else desk.pods).upsert(there)
-        assert refusal(await binding.bind(WEB, uid, "")) is expected
-        assert refusal(await binding.unbind(WEB, uid)) is expected
+        assert rejection(await binding.bind(WEB, uid, "")) is expected
+        assert rejection(await binding.unbind(WEB, uid)) is expected
 
 
 async def test_a_pod_that_is_bound_and_not_shown_yet_is_bound_already() -> None:
@@ -126,7 +130,7 @@ async def test_a_pod_that_is_bound_and_not_shown_yet_is_bound_already() -> None:
         desk.add(pod("web"))
         await settle()
         for result in (await binding.bind(WEB, "", ""), await binding.unbind(WEB, "")):
-            assert refusal(result) is Refusal.ALREADY_BOUND
+            assert rejection(result) is RejectionReason.ALREADY_BOUND
 
 
 async def test_a_pod_that_is_in_work_is_waited_for() -> None:
@@ -140,26 +144,30 @@ async def test_a_pod_that_is_in_work_is_waited_for() -> None:
         desk.binder.held.set()
         anywhere, there, elsewhere = await asyncio.gather(*calls)
         assert anywhere == there == Bound("n2", "b")
-        assert refusal(elsewhere) is Refusal.ALREADY_BOUND
+        assert rejection(elsewhere) is RejectionReason.ALREADY_BOUND
         assert desk.binder.order == ["web"]
 
 
 @pytest.mark.parametrize(
     ("answer", "expected"),
     [
-        pytest.param(LOST, Refusal.FAILED, id="refused by the server"),
-        pytest.param(OSError("cut"), Refusal.FAILED, id="no answer"),
+        pytest.param(LOST, RejectionReason.FAILED, id="rejected by the server"),
+        pytest.param(OSError("cut"), RejectionReason.FAILED, id="no answer"),
         pytest.param(
-            Rejection(Reason.ALREADY_ASSIGNED, WEB, "", ""), Refusal.ALREADY_BOUND, id="another scheduler was faster"
+            Rejection(Reason.ALREADY_ASSIGNED, WEB, "", ""),
+            RejectionReason.ALREADY_BOUND,
+            id="another scheduler was faster",
         ),
-        pytest.param(Rejection(Reason.POD_ENDED, WEB, "", ""), Refusal.POD_NOT_FOUND, id="gone meanwhile"),
+        pytest.param(Rejection(Reason.POD_ENDED, WEB, "", ""), RejectionReason.POD_NOT_FOUND, id="gone meanwhile"),
     ],
 )
-async def test_a_binding_that_fails_is_answered_and_retried(answer: Rejection | Exception, expected: Refusal) -> None:
+async def test_a_binding_that_fails_is_answered_and_retried(
+    answer: Rejection | Exception, expected: RejectionReason
+) -> None:
     async with driven() as (desk, binding):
         desk.binder.answers.append(answer)
         desk.add(pod("web"))
-        assert refusal(await binding.bind(WEB, "", "")) is expected
+        assert rejection(await binding.bind(WEB, "", "")) is expected
         await desk.clock.advance(10)
         assert set(desk.binder.nodes) == {"web"}
 
@@ -200,18 +208,18 @@ async def test_without_a_term_nothing_is_done() -> None:
     desk = Desk(SMALL)
     binding = ManualBinding(desk.scheduler)
     desk.add(pod("web"))
-    assert refusal(await binding.bind(WEB, "", "")) is Refusal.NOT_READY
+    assert rejection(await binding.bind(WEB, "", "")) is RejectionReason.NOT_READY
     async with desk.running():
         await settle()
-    assert refusal(await binding.bind(WEB, "", "")) is Refusal.NOT_READY
-    assert refusal(await binding.unbind(WEB, "")) is Refusal.NOT_READY
+    assert rejection(await binding.bind(WEB, "", "")) is RejectionReason.NOT_READY
+    assert rejection(await binding.unbind(WEB, "")) is RejectionReason.NOT_READY
 
 
 async def test_a_term_that_ends_leaves_no_caller_waiting() -> None:
     async with driven() as (desk, binding):
         desk.binder.answers.append(LeadershipLost("it is over"))
         desk.add(pod("web"))
-        assert refusal(await binding.bind(WEB, "", "")) is Refusal.NOT_READY
+        assert rejection(await binding.bind(WEB, "", "")) is RejectionReason.NOT_READY
 
 
 async def test_a_bug_costs_no_pod_its_turn() -> None:

@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from binder.matching.rejection import Rejection
-from scheduler.binding.pod_binding import Refusal, Released
+from scheduler.binding.pod_binding import RejectionReason, Released
 from tests.fake_clock import settle
-from tests.scheduler.manual_bindings import LARGE, LOST, WEB, driven, refusal, with_claim
+from tests.scheduler.manual_bindings import LARGE, LOST, WEB, driven, rejection, with_claim
 from tests.scheduler.scheduler_in_memory import pod
 
 
@@ -32,17 +32,19 @@ async def test_a_waiting_tool_is_notified_that_another_one_unbound_the_pod() -> 
         call = asyncio.ensure_future(binding.bind(WEB, "", ""))
         await asyncio.sleep(0)  # it is decided, and not begun to be carried out
         assert await binding.unbind(WEB, "") == Released("n2")
-        assert refusal(await call) is Refusal.FAILED
+        assert rejection(await call) is RejectionReason.FAILED
 
 
 @pytest.mark.parametrize(
     ("answers", "expected"),
     [
-        pytest.param([], Refusal.ALREADY_BOUND, id="the binding succeeds"),
+        pytest.param([], RejectionReason.ALREADY_BOUND, id="the binding succeeds"),
         pytest.param([LOST], None, id="the binding fails"),
     ],
 )
-async def test_a_binding_that_was_sent_is_waited_for(answers: list[Rejection], expected: Refusal | None) -> None:
+async def test_a_binding_that_was_sent_is_waited_for(
+    answers: list[Rejection], expected: RejectionReason | None
+) -> None:
     async with driven(LARGE) as (desk, binding):
         desk.binder.held, desk.binder.answers = asyncio.Event(), [*answers]
         desk.add(pod("web"))
@@ -52,7 +54,7 @@ async def test_a_binding_that_was_sent_is_waited_for(answers: list[Rejection], e
         assert not call.done()
         desk.binder.held.set()
         result = await call
-        assert result == Released("n2") if expected is None else refusal(result) is expected
+        assert result == Released("n2") if expected is None else rejection(result) is expected
 
 
 async def test_a_pod_for_which_nothing_is_reserved_has_nothing_to_release() -> None:

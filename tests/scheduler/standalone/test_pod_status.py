@@ -46,8 +46,8 @@ class Desk:
     def written(self) -> list[dict[str, Any]]:
         return [write.body["status"] for write in self.server.writes]
 
-    def refuse(self, answer: Response | Unavailable, times: int = 1) -> None:
-        self.server.refuse_next += [("PATCH", answer)] * times
+    def reject(self, answer: Response | Unavailable, times: int = 1) -> None:
+        self.server.reject_next += [("PATCH", answer)] * times
 
 
 @asynccontextmanager
@@ -159,7 +159,7 @@ async def test_a_pod_that_is_gone_is_no_error(caplog: pytest.LogCaptureFixture) 
 
 async def test_a_conflict_is_read_again() -> None:
     async with working() as desk:
-        desk.refuse(failure(409, "Conflict"))
+        desk.reject(failure(409, "Conflict"))
         desk.status.queue(desk.pod, NO_ROOM)
         await settle()
         assert len(desk.written) == 1
@@ -167,7 +167,7 @@ async def test_a_conflict_is_read_again() -> None:
 
 async def test_a_status_that_could_not_be_written_is_queued_again(caplog: pytest.LogCaptureFixture) -> None:
     async with working() as desk:
-        desk.refuse(LOST, TRIES)
+        desk.reject(LOST, TRIES)
         desk.status.queue(desk.pod, NO_ROOM)
         await desk.clock.advance(60)
         assert desk.written == []
@@ -180,7 +180,7 @@ async def test_a_status_that_could_not_be_written_is_queued_again(caplog: pytest
 async def test_a_rejection_delays_no_other_pod() -> None:
     async with working() as desk:
         desk.server.put(pod_object("other", []))
-        desk.refuse(failure(403, "Forbidden"))
+        desk.reject(failure(403, "Forbidden"))
         desk.status.queue(desk.pod, NO_ROOM)
         desk.status.queue(Pod("default", "other", "uid-pods-default/other", 1), NO_ROOM)
         await settle()
@@ -215,7 +215,7 @@ async def test_a_cleared_nomination_is_written_beside_the_condition() -> None:
 
 async def test_the_latest_status_is_written_last() -> None:
     async with working() as desk:
-        desk.refuse(LOST)
+        desk.reject(LOST)
         desk.status.nominate(desk.pod, "node-1")
         await settle()
         # While the first write waits for its next try, the node is given up.

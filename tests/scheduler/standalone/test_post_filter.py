@@ -35,10 +35,10 @@ class Plain:
 
 
 class Evictions:
-    """Accepts evictions, or refuses them."""
+    """Accepts evictions, or rejects them."""
 
     def __init__(self) -> None:
-        self.refusal = ""
+        self.rejection = ""
         self.uids: set[str] = set()
         self.budgets: list[Budgets] = []
 
@@ -47,9 +47,9 @@ class Evictions:
 
     async def evict(self, preemption: Preemption, preemptor: model.Pod, budgets: Budgets) -> str:
         self.budgets.append(budgets)
-        if not self.refusal:
+        if not self.rejection:
             self.uids.update(victim.uid for victim in preemption.victims)
-        return self.refusal
+        return self.rejection
 
 
 class World:
@@ -109,9 +109,9 @@ def test_two_pods_do_not_have_the_same_victims_evicted() -> None:
     world = World(*NODES, *OLD)
     assert cleared(world.preempt(pod("first", 10))) == ("n1", ["old-1"])
     assert cleared(world.preempt(pod("second", 10))) == ("n2", ["old-2"])
-    refused = world.preempt(pod("third", 10))
-    assert isinstance(refused, NoPreemption)
-    assert not refused.waits
+    rejected = world.preempt(pod("third", 10))
+    assert isinstance(rejected, NoPreemption)
+    assert not rejected.waits
 
 
 def test_two_pods_share_a_node_that_is_cleared_for_both() -> None:
@@ -141,7 +141,7 @@ def test_waits_while_its_victims_leave() -> None:
 
 def test_a_node_whose_pods_cannot_be_evicted_is_given_up() -> None:
     world, new = World(*NODES, *OLD), pod("new", 10)
-    world.evictions.refusal = "no"
+    world.evictions.rejection = "no"
     preemption = world.preempt(new)
     assert isinstance(preemption, Preemption)
     assert asyncio.run(world.room.evict(preemption, new)) == "no"
@@ -187,9 +187,9 @@ def test_events_older_than_the_decision_do_not_undo_it() -> None:
 def test_a_pod_that_cannot_have_others_evicted_loses_its_nomination() -> None:
     world, new = World(*NODES[:1], pod("better", 20, node="n1")), pod("new", 10)
     world.room.pod_changed(None, replace(new, nominated_node="n1"))
-    refused = world.preempt(new)
-    assert isinstance(refused, NoPreemption)
-    assert not refused.waits
+    rejected = world.preempt(new)
+    assert isinstance(rejected, NoPreemption)
+    assert not rejected.waits
     world.cluster = world.cluster.without_pod("default/better", "n1")
     assert world.place(pod("other", 1)) == "n1"
 
@@ -197,9 +197,9 @@ def test_a_pod_that_cannot_have_others_evicted_loses_its_nomination() -> None:
 def test_only_budgets_forbid_it() -> None:
     world, new = World(*NODES[:1], *OLD[:1]), pod("new", 10)
     world.budgets.upsert(builders.budget())
-    refused = world.preempt(new)
-    assert isinstance(refused, NoPreemption)
-    assert refused.protected
+    rejected = world.preempt(new)
+    assert isinstance(rejected, NoPreemption)
+    assert rejected.protected
     world.budgets.delete("default/budget")
     assert cleared(world.preempt(new)) == ("n1", ["old-1"])
 

@@ -24,7 +24,7 @@ from tests.fake_clock import settle
 from tests.scheduler.scheduler_in_memory import NAME, Desk, assigned, pod
 
 NODE = builders.node("n1", zone="a")
-REFUSED = Rejection(Reason.KEPT_CHANGING, "default/web", "this", "that")
+REJECTED = Rejection(Reason.KEPT_CHANGING, "default/web", "this", "that")
 LOST_ANSWER = Unavailable("POST", "/", 0, "Timeout", "no answer")
 
 
@@ -137,7 +137,7 @@ async def test_a_pod_that_fits_nowhere_waits_for_what_may_help() -> None:
     assert desk.binder.nodes == {"large": "n2"}
 
 
-async def test_each_refusal_is_an_event_and_the_same_is_written_once_as_the_condition() -> None:
+async def test_each_rejection_is_an_event_and_the_same_is_written_once_as_the_condition() -> None:
     desk = Desk(NODE)
     desk.add(pod("large", "20"))
     async with desk.running():
@@ -152,7 +152,7 @@ async def test_each_refusal_is_an_event_and_the_same_is_written_once_as_the_cond
 
 async def test_a_placement_that_is_rejected_is_rolled_back_and_retried() -> None:
     desk = Desk(NODE)
-    desk.binder.answers = [REFUSED]
+    desk.binder.answers = [REJECTED]
     async with desk.running():
         desk.add(pod("web"))
         await settle()
@@ -167,7 +167,7 @@ async def test_a_placement_that_is_rejected_is_rolled_back_and_retried() -> None
 async def test_a_rolled_back_placement_wakes_pods_rejected_because_of_it() -> None:
     desk = Desk(NODE)
     desk.binder.held = asyncio.Event()
-    desk.binder.answers = [REFUSED]
+    desk.binder.answers = [REJECTED]
     desk.add(pod("one", "6"), pod("two", "6"))
     async with desk.running():
         assert desk.metrics.failures == {Reason.INSUFFICIENT_RESOURCES: 1}

@@ -1,4 +1,4 @@
-"""What no watch shows can help too: what the scheduler itself takes back, and time. Who was refused is tried again."""
+"""What no watch shows can help too: what the scheduler itself takes back, and time. Who was rejected is tried again."""
 
 import asyncio
 from datetime import timedelta
@@ -41,10 +41,10 @@ async def test_a_node_that_was_being_cleared_for_another() -> None:
     better = replace(pod("better", "6", priority=9, constraints=Constraints(preempts=False)), nominated_node="n1")
     desk.add(better, pod("small", "3"))
     async with desk.running():
-        refused = dict(desk.metrics.failures)
+        rejected = dict(desk.metrics.failures)
         desk.pods.delete(better.key)
         await settle()
-    assert refused == {Reason.INSUFFICIENT_RESOURCES: 2}
+    assert rejected == {Reason.INSUFFICIENT_RESOURCES: 2}
     assert desk.binder.nodes == {"small": "n1"}
 
 

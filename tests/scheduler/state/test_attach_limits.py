@@ -4,7 +4,7 @@ from msgspec.structs import replace
 from binder.matching.rejection import Reason
 from kube.objects.model import Record
 from kube.store.store import snapshot_of
-from scheduler.state.attach_limits import attach_refusal, attach_use, attachments_of, has_plenty
+from scheduler.state.attach_limits import attach_rejection, attach_use, attachments_of, has_plenty
 from tests import builders as made
 
 DRIVER = "disk.csi.example"
@@ -58,9 +58,9 @@ def mounted(name: str, *, pod: str, node: str = "") -> list[Record]:
 def test_a_driver_attaches_no_more_than_it_can(limit: int | None, records: list[Record], *, fits: bool) -> None:
     pod = made.pod(claims=["a"])
     snapshot = snapshot_of([*mounted("a", pod="web"), made.csi_node(limits={DRIVER: limit}), *records])
-    refused = attach_refusal("node-1", attachments_of(pod, snapshot), attach_use(snapshot, "node-1"))
-    assert (refused is None) is fits
-    assert refused is None or refused.reason is Reason.ATTACH_LIMIT_REACHED
+    rejected = attach_rejection("node-1", attachments_of(pod, snapshot), attach_use(snapshot, "node-1"))
+    assert (rejected is None) is fits
+    assert rejected is None or rejected.reason is Reason.ATTACH_LIMIT_REACHED
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_a_driver_that_has_to_be_on_the_node(records: list[Record], *, fits: boo
     pod = made.pod(claims=["a"])
     snapshot = snapshot_of([*mounted("a", pod="web"), *records])
     wanted, use = attachments_of(pod, snapshot), attach_use(snapshot, "node-1")
-    assert (attach_refusal("node-1", wanted, use) is None) is fits
+    assert (attach_rejection("node-1", wanted, use) is None) is fits
     assert fits or not has_plenty(wanted, use)
 
 

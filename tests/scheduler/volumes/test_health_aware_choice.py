@@ -124,7 +124,7 @@ def total(choice: VolumeChoice) -> int:
     st.lists(st.tuples(st.integers(1, 4), st.sampled_from(("local", "made"))), min_size=1, max_size=4),
     st.booleans(),
 )
-def test_the_quick_answer_refuses_what_kube_scheduler_refuses(
+def test_the_quick_answer_rejects_what_kube_scheduler_rejects(
     volumes: list[tuple[int, str | None, bool]], requests: list[tuple[int, str]], again: bool
 ) -> None:
     """Among unhealthy volumes, with claims that have volumes made for them, and with a claim that a pod names twice."""

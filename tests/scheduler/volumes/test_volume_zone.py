@@ -3,7 +3,7 @@ import pytest
 from binder.matching.rejection import Reason
 from kube.objects.model import PodClaim
 from kube.store.store import snapshot_of
-from scheduler.volumes.volume_zone import zone_refusal, zoned_volumes
+from scheduler.volumes.volume_zone import zone_rejection, zoned_volumes
 from tests import builders as made
 
 
@@ -13,9 +13,9 @@ from tests import builders as made
 )
 def test_a_node_must_be_in_a_zone_the_volume_names(zone: str | None, node_zone: str | None, *, fits: bool) -> None:
     volume = made.volume(labels={made.ZONE: zone} if zone else None)
-    refused = zone_refusal([volume], made.node(zone=node_zone))
-    assert (refused is None) is fits
-    assert refused is None or refused.reason is Reason.VOLUME_ZONE_MISMATCH
+    rejected = zone_rejection([volume], made.node(zone=node_zone))
+    assert (rejected is None) is fits
+    assert rejected is None or rejected.reason is Reason.VOLUME_ZONE_MISMATCH
 
 
 def test_ephemeral_and_unlabelled_volumes_are_skipped() -> None:

@@ -39,7 +39,7 @@ def test_reads_and_lines_cut_off_are_passed_over() -> None:
     assert list(read([event(verb="watch"), event()[:50], ""], Parties())) == []
 
 
-def test_a_refused_write_has_no_version() -> None:
+def test_a_rejected_write_has_no_version() -> None:
     (write,) = read([event(code=409)], Parties())
     assert write.revision == 0
 

@@ -44,7 +44,7 @@ EPHEMERAL: Document = {"volumes": [{"name": "scratch", "ephemeral": {"volumeClai
 ALONE = {"accessModes": ["ReadWriteOncePod"]}
 QUOTA = 'persistentvolumeclaims "{}" is forbidden: exceeded quota: storage, requested: requests.storage=10Gi'
 UNHEALTHY = {"annotations": {"scheduler.cloud.example/health": "Inaccessible"}}
-REFUSED = "0/1 nodes are available: 1 claim data would get volume pv-1: {}."
+REJECTED = "0/1 nodes are available: 1 claim data would get volume pv-1: {}."
 
 
 def ago(**how: float) -> timedelta:
@@ -146,7 +146,7 @@ OF_PODS = [
             pod("db-0", "data"),
             *BOUND,
             node("a1"),
-            of_pod("FailedScheduling", REFUSED.format("ReservedForOther, for web/other until 12:34:00Z")),
+            of_pod("FailedScheduling", REJECTED.format("ReservedForOther, for web/other until 12:34:00Z")),
         ],
         id="the extender keeps a reserved volume from it",
     ),
@@ -156,7 +156,7 @@ OF_PODS = [
             pod("db-0", "data"),
             *BOUND,
             node("a1"),
-            of_pod("FailedScheduling", REFUSED.format("Unhealthy, DataLoss: bad sectors")),
+            of_pod("FailedScheduling", REJECTED.format("Unhealthy, DataLoss: bad sectors")),
         ],
         id="the extender keeps an unhealthy volume from it",
     ),
@@ -333,7 +333,7 @@ def test_an_old_event_of_an_extender_does_not_outlive_the_pods_condition() -> No
 
 
 def test_the_condition_names_an_extender_when_events_may_not_be_read() -> None:
-    words = REFUSED.format("ReservedForOther, for web/other until 12:34:00Z")
+    words = REJECTED.format("ReservedForOther, for web/other until 12:34:00Z")
     conditions = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": words}]
     documents = [pod("db-0", "data", status={"conditions": conditions}), *BOUND, node("a1")]
     item = why("pod/db-0", *documents, without=[Source.EVENTS])
@@ -369,12 +369,12 @@ def test_a_dump_is_as_old_as_its_leases(tmp_path: Path) -> None:
     assert facts.now == NOW - ago(seconds=2)
 
 
-def test_what_a_quota_refused_long_ago_does_not_count() -> None:
-    def refused(since: timedelta) -> Document:
+def test_what_a_quota_rejected_long_ago_does_not_count() -> None:
+    def rejected(since: timedelta) -> Document:
         return event("StatefulSet", "db", "FailedCreate", QUOTA.format("data-db-0"), ago=since)
 
-    assert [each.name for each in waiting(facts_of(refused(ago(minutes=5))), "web")] == ["data-db-0"]
-    assert not waiting(facts_of(refused(ago(minutes=50))), "web")
+    assert [each.name for each in waiting(facts_of(rejected(ago(minutes=5))), "web")] == ["data-db-0"]
+    assert not waiting(facts_of(rejected(ago(minutes=50))), "web")
 
 
 @pytest.mark.parametrize(

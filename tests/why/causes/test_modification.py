@@ -20,7 +20,7 @@ from tests.why.documents import (
 from why.facts.facts import Source
 
 GOLD = {"volumeAttributesClassName": "gold"}
-REFUSED = {"type": "ModifyVolumeError", "status": "True", "message": "iops above the limit"}
+REJECTED = {"type": "ModifyVolumeError", "status": "True", "message": "iops above the limit"}
 
 
 def modified(current: str | None, modification: str = "", **status: Any) -> list[Document]:
@@ -34,7 +34,7 @@ def modified(current: str | None, modification: str = "", **status: Any) -> list
 @pytest.mark.parametrize(
     ("documents", "words", "step"),
     [
-        (modified("silver", "Infeasible", conditions=[REFUSED]), "iops above the limit", "such as silver as before"),
+        (modified("silver", "Infeasible", conditions=[REJECTED]), "iops above the limit", "such as silver as before"),
         (modified("silver", "Pending"), "it does not exist", "create it, or name another one"),
         (modified("silver", "InProgress"), "the driver is at it", "it is tried again automatically"),
         (modified("silver"), "external-resizer-disk-csi-example", "does the driver's resizer run"),

@@ -153,13 +153,13 @@ def test_the_cause_that_is_reported(code: Reason, documents: list[Document]) -> 
 
 
 def outside(key: str, value: str, words: str) -> Item:
-    """The answer about a claim whose class allows only this, after the provisioner refused node n1 in these words."""
+    """The answer about a claim whose class allows only this, after the provisioner rejected node n1 in these words."""
     allowed = [{"matchLabelExpressions": [{"key": key, "values": [value]}]}]
     fast = {**storage_class(provisioner=DRIVER), "allowedTopologies": allowed}
     chosen = claim(metadata={"annotations": {SELECTED_NODE: "n1"}})
     nodes = (node("n1", "b"), node("n2", "a"))
-    refusal = failed(f"error generating accessibility requirements: {words}")
-    return why("pvc/data", chosen, fast, *INSTALLED, *nodes, pod("db-0", "data"), refusal, SCHEDULED)
+    rejection = failed(f"error generating accessibility requirements: {words}")
+    return why("pvc/data", chosen, fast, *INSTALLED, *nodes, pod("db-0", "data"), rejection, SCHEDULED)
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ OF_NOTHING = event("Pod", "another", "Scheduled", "assigned", type="Normal")
 """So that Events are in the dump."""
 
 CONTROLLER = "scheduler.cloud.example/pvc-prebinder"
-REFUSAL = (
+REJECTION = (
     "No volumes reserved: NoJointAssignment. Add a volume so that one zone has a volume for each claim of the pod.\n"
     "zone a: NoJointAssignment (wanted 2 volumes at once, found none for web/logs)\n"
     "zone b: NoJointAssignment (wanted 2 volumes at once, found none for web/data)"
@@ -62,7 +62,7 @@ def tainted(name: str, key: str, **how: Any) -> Document:
     return {**made, "spec": {"taints": [{"key": key, "value": "x", "effect": "NoSchedule"}]}}
 
 
-def refused(note: str) -> Document:
+def rejected(note: str) -> Document:
     return event("StatefulSet", "db", "FailedCreate", note, reporter="statefulset-controller")
 
 

@@ -32,7 +32,7 @@ from tests.why.dumps.dump import (
     Dump,
     about_an_earlier,
     check,
-    refused,
+    rejected,
 )
 
 MADE = {**OLD, "metadata": {"annotations": {PROVISIONED_BY: DRIVER}}}
@@ -53,7 +53,11 @@ DUMPS = {
     ),
     "a quota forbids a claim, in a dump of long ago without Leases": Dump(
         "QuotaExceeded",
-        [refused(OF_SET.format(f'persistentvolumeclaims "data-db-0" is {EXCEEDED}')), node("a1", "a"), storage_class()],
+        [
+            rejected(OF_SET.format(f'persistentvolumeclaims "data-db-0" is {EXCEEDED}')),
+            node("a1", "a"),
+            storage_class(),
+        ],
         "describe quota small",
     ),
     "a Released volume of the same name hides no missing driver": Dump(
@@ -100,11 +104,11 @@ DUMPS = {
     ),
     "a LimitRange forbids the claim of a StatefulSet": Dump(
         "QuotaExceeded",
-        [refused(OF_SET.format(f'persistentvolumeclaims "data-db-0" is forbidden: {LIMIT}')), *NODES],
+        [rejected(OF_SET.format(f'persistentvolumeclaims "data-db-0" is forbidden: {LIMIT}')), *NODES],
         "describe limitrange",
     ),
     "a webhook forbids the claim of a StatefulSet": Dump(
-        "ClaimNotFound", [refused(OF_SET.format(WEBHOOK)), *NODES], "label team is missing"
+        "ClaimNotFound", [rejected(OF_SET.format(WEBHOOK)), *NODES], "label team is missing"
     ),
     "a Lost claim is listed although it is bound": Dump(
         "ClaimLost", [claim(volume="pv-1", status={"phase": "Lost"}), storage_class(), *NODES]

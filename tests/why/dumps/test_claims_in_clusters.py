@@ -38,7 +38,7 @@ from tests.why.dumps.dump import (
     Dump,
     check,
     placed,
-    refused,
+    rejected,
 )
 
 DUMPS = {
@@ -275,7 +275,7 @@ DUMPS = {
     "a quota on the number of claims, which is not in the dump": Dump(
         "QuotaExceeded",
         [
-            refused(
+            rejected(
                 OF_SET.format(
                     'persistentvolumeclaims "data-db-0" is forbidden: exceeded quota: small, requested: '
                     "persistentvolumeclaims=1, used: persistentvolumeclaims=5, limited: persistentvolumeclaims=5"
@@ -288,7 +288,7 @@ DUMPS = {
     "the namespace is being deleted": Dump(
         "ClaimNotFound",
         [
-            refused(
+            rejected(
                 OF_SET.format(
                     'persistentvolumeclaims "data-db-0" is forbidden: unable to create new content in namespace web '
                     "because it is being terminated"

@@ -32,7 +32,7 @@ from tests.why.dumps.dump import (
     Dump,
     attachment,
     check,
-    refused,
+    rejected,
     tainted,
 )
 
@@ -224,13 +224,13 @@ DUMPS = {
     # Claims that were not created.
     "a quota of one class": Dump(
         "QuotaExceeded",
-        [refused(OF_SET.format(FORBIDDEN + OVER_GOLD)), quota(), *NODES],
+        [rejected(OF_SET.format(FORBIDDEN + OVER_GOLD)), quota(), *NODES],
         f'forbids claim "data-db-0": 95Gi of 100Gi {GOLD} used.',
     ),
     "a quota wants a size that the claim does not name": Dump(
         "QuotaExceeded",
         [
-            refused(OF_SET.format(f"{FORBIDDEN}failed quota: gold: must specify requests.storage")),
+            rejected(OF_SET.format(f"{FORBIDDEN}failed quota: gold: must specify requests.storage")),
             quota(),
             *NODES,
         ],
@@ -239,7 +239,7 @@ DUMPS = {
     "nothing is created in a namespace that is being deleted": Dump(
         "ClaimNotFound",
         [
-            refused(
+            rejected(
                 OF_SET.format(
                     f"{FORBIDDEN}unable to create new content in namespace web because it is being terminated"
                 )

@@ -26,7 +26,7 @@ from tests.why.dumps.dump import (
     NODES,
     OF_NOTHING,
     OURS,
-    REFUSAL,
+    REJECTION,
     UNEXPLAINED,
     WEBHOOK,
     Dump,
@@ -135,7 +135,7 @@ DUMPS = {
             volume(zone="a"),
             volume("pv-2", zone="b"),
             *NODES,
-            event("Pod", "db-0", "NoJointAssignment", REFUSAL, reporter=CONTROLLER),
+            event("Pod", "db-0", "NoJointAssignment", REJECTION, reporter=CONTROLLER),
         ],
         "found none for web/logs",
     ),
@@ -151,7 +151,7 @@ DUMPS = {
             *NODES,
         ],
     ),
-    "the controller has not explained its refusal yet": Dump(
+    "the controller has not explained its rejection yet": Dump(
         "TopologyConflict",
         [
             gated("data"),
@@ -162,7 +162,7 @@ DUMPS = {
             event("Pod", "db-0", "ExplanationPending", UNEXPLAINED, reporter=CONTROLLER),
         ],
     ),
-    "volumes were reserved after a refusal": Dump(
+    "volumes were reserved after a rejection": Dump(
         "SchedulingGated",
         [
             gated("data"),
@@ -170,7 +170,7 @@ DUMPS = {
             storage_class(),
             volume(),
             *NODES,
-            event("Pod", "db-0", "NoJointAssignment", REFUSAL, reporter=CONTROLLER, ago=timedelta(minutes=9)),
+            event("Pod", "db-0", "NoJointAssignment", REJECTION, reporter=CONTROLLER, ago=timedelta(minutes=9)),
             event("Pod", "db-0", "VolumeReserved", "Reserved pv-1", reporter=CONTROLLER, type="Normal"),
         ],
     ),

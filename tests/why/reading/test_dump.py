@@ -149,16 +149,16 @@ def test_a_compressed_file_says_so() -> None:
         read_objects(["-"], io.BytesIO(gzip.compress(json.dumps(POD).encode())))
 
 
-REFUSED = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "pods is forbidden", "code": 403}
+REJECTED = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "pods is forbidden", "code": 403}
 
 
 def test_an_error_of_the_api_server_is_quoted() -> None:
     with pytest.raises(WhyError, match="standard input: the API server's answer instead of objects: pods is forb"):
-        read(REFUSED)
+        read(REJECTED)
 
 
 @pytest.mark.parametrize(
-    ("status", "says"), [(REFUSED, "pods is forbidden"), ({"kind": "Status"}, "no message")], ids=["error", "bare"]
+    ("status", "says"), [(REJECTED, "pods is forbidden"), ({"kind": "Status"}, "no message")], ids=["error", "bare"]
 )
 def test_beside_objects_it_is_skipped(status: object, says: str) -> None:
     objects = read(status, POD)

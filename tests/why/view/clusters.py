@@ -105,8 +105,8 @@ class Cluster:
         if node:
             body["nodeName"] = node
         else:
-            refused = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": ""}
-            status = {"phase": "Pending", "conditions": [refused]}
+            rejected = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": ""}
+            status = {"phase": "Pending", "conditions": [rejected]}
         self._add("v1", "Pod", name, namespace, age=age, spec=body, status=status)
 
     def used(self, name: str, zone: str, key: str, pod: str, node: str, **how: Any) -> None:

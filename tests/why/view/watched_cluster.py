@@ -87,7 +87,7 @@ class Connection:
 
     async def send(self, request: Request) -> Response:
         assert request.method == "GET", "the view writes nothing"
-        self._refuse_if_down(request)
+        self._reject_if_down(request)
         resource, namespace, name = _parse(request.path)
         self._cluster.requests.append((self._token, request.path))
         if not self._may(resource.plural, namespace):
@@ -103,7 +103,7 @@ class Connection:
 
     @asynccontextmanager
     async def stream(self, request: Request) -> AsyncIterator[StreamResponse]:
-        self._refuse_if_down(request)
+        self._reject_if_down(request)
         resource, namespace, _ = _parse(request.path)
         assert self._may(resource.plural, namespace)
         queue = self._cluster.watch(resource.plural, namespace)
@@ -113,7 +113,7 @@ class Connection:
         finally:
             self._cluster.streams -= 1
 
-    def _refuse_if_down(self, request: Request) -> None:
+    def _reject_if_down(self, request: Request) -> None:
         if self._cluster.down:
             raise Unavailable(request.method, request.path, 0, "Down", "connection refused")
 

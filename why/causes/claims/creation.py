@@ -15,7 +15,7 @@ from why.facts.details import EventRecord, QuotaRecord
 from why.facts.facts import Facts, Source
 from why.report.report import Link
 
-_REFUSED: Final = re.compile(
+_REJECTED: Final = re.compile(
     r'persistentvolumeclaims "(?P<forbidden>[^"]+)" is forbidden: '
     r"|(?i:create) Claim (?P<claim>\S+) for Pod \S+ in StatefulSet \S+ failed error: "
     r"|create PVC (?P<pvc>[^\s:]+): "
@@ -36,7 +36,7 @@ _STILL_TRIED: Final = timedelta(minutes=30)
 """Controllers retry after 17 minutes at the latest: a claim rejected earlier is not wanted any more."""
 
 
-def creation_refused(facts: Facts, namespace: str, name: str) -> Finding | None:
+def creation_rejected(facts: Facts, namespace: str, name: str) -> Finding | None:
     """The API server rejected a claim of this name, and a controller reports it; there is no object to read.
 
     Source: the texts of plugin/pkg/admission/resourcequota/controller.go and limitranger/admission.go, and whatever
@@ -44,8 +44,8 @@ def creation_refused(facts: Facts, namespace: str, name: str) -> Finding | None:
     """
     if not facts.has(Source.EVENTS):
         return None
-    for key, event, refused in _refusals(facts):
-        if (key.partition("/")[0], refused) == (namespace, name):
+    for key, event, rejected in _rejections(facts):
+        if (key.partition("/")[0], rejected) == (namespace, name):
             return (
                 _by_quota(facts, namespace, name, event)
                 or _by_limit(facts, namespace, name, event)
@@ -55,24 +55,24 @@ def creation_refused(facts: Facts, namespace: str, name: str) -> Finding | None:
     return None
 
 
-def refused_claims(facts: Facts) -> Iterator[tuple[str, str]]:
+def rejected_claims(facts: Facts) -> Iterator[tuple[str, str]]:
     """Yield namespace and name of the claims that were rejected and that do not exist."""
     if not facts.has(Source.EVENTS):
         return
-    refused = set()
+    rejected = set()
     end = facts.events_end or facts.now
-    for key, event, name in _refusals(facts):
+    for key, event, name in _rejections(facts):
         if event.last is None or end - event.last < _STILL_TRIED:
-            refused.add((key.partition("/")[0], name))
-    for namespace, name in sorted(refused):
+            rejected.add((key.partition("/")[0], name))
+    for namespace, name in sorted(rejected):
         if f"{namespace}/{name}" not in facts.snapshot.claims:
             yield namespace, name
 
 
-def _refusals(facts: Facts) -> Iterator[tuple[str, EventRecord, str]]:
+def _rejections(facts: Facts) -> Iterator[tuple[str, EventRecord, str]]:
     """Yield the key of the object that wanted a claim, the Event, and the name of the claim."""
-    for key, event in events_with(facts, _REFUSED):
-        match = _REFUSED.search(event.note)
+    for key, event in events_with(facts, _REJECTED):
+        match = _REJECTED.search(event.note)
         if match is not None and match.lastgroup is not None:
             yield key, event, match[match.lastgroup]
 

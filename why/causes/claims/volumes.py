@@ -5,11 +5,11 @@ from shlex import quote
 
 from msgspec.structs import replace
 
-from binder.assignment.volume_policy import refuse_use
+from binder.assignment.volume_policy import reject_use
 from binder.health.quarantine import in_quarantine
 from binder.matching.controller_match import match_requested
 from binder.matching.evidence import quantity_text
-from binder.matching.matching import IMMEDIATE, binding_mode, class_of, requested_refusal, scheduler_refusal
+from binder.matching.matching import IMMEDIATE, binding_mode, class_of, requested_rejection, scheduler_rejection
 from binder.matching.rejection import Reason, Rejection
 from binder.model.decision import Mode
 from binder.model.demand import Demand
@@ -56,7 +56,7 @@ def requested_missing(facts: Facts, claim: Claim) -> Finding | None:
 def still_claimed(facts: Facts, claim: Claim) -> Finding | None:
     """The requested volume still names another claim (FailedBinding `already bound to a different claim`)."""
     volume = _requested(facts, claim)
-    if volume is None or requested_refusal(claim, volume) is not Reason.CLAIMED_BY_OTHER or volume.claim is None:
+    if volume is None or requested_rejection(claim, volume) is not Reason.CLAIMED_BY_OTHER or volume.claim is None:
         return None
     holder = volume.claim
     if holder.key == claim.key:
@@ -91,7 +91,7 @@ def requested_mismatch(facts: Facts, claim: Claim) -> Finding | None:
     volume = _requested(facts, claim)
     if volume is not None and volume.phase == "Released":
         volume = replace(volume, claim=None)
-    reason = None if volume is None else requested_refusal(claim, volume)
+    reason = None if volume is None else requested_rejection(claim, volume)
     if volume is None or reason in (None, Reason.CLAIMED_BY_OTHER):
         return None
     match = match_requested(claim, facts.snapshot.classes, {volume.name: volume})
@@ -122,7 +122,7 @@ def _remade(volume: Volume, reason: Reason | None) -> str:
 def prebound_incomplete(facts: Facts, claim: Claim) -> Finding | None:
     """The claim and its volume match, and the PV controller has not finished the bind (kubernetes#85659)."""
     volume = _requested(facts, claim)
-    if volume is None or requested_refusal(claim, volume) is not None:
+    if volume is None or requested_rejection(claim, volume) is not None:
         return None
     return _bind_incomplete(facts, claim, volume, f"Volume {volume.name} matches the claim")
 
@@ -242,9 +242,9 @@ def held_back(facts: Facts, pod: Pod) -> Finding | None:
     for claim in (snapshot.claims[key] for key in pod.claim_keys if key in snapshot.claims):
         if claim.volume_name or own_volume(facts, claim) is not None:
             continue
-        refusals = [refuse_use(view, volume, facts.now, claim) for volume in view.index.candidates(claim)]
-        against = [refusal for refusal in refusals if refusal is not None]
-        if not against or len(against) < len(refusals):
+        rejections = [reject_use(view, volume, facts.now, claim) for volume in view.index.candidates(claim)]
+        against = [rejection for rejection in rejections if rejection is not None]
+        if not against or len(against) < len(rejections):
             continue
         reason = against[0].reason
         return Finding(
@@ -328,7 +328,7 @@ def _would_fit(facts: Facts, claim: Claim, held: Callable[[Volume], bool]) -> Vo
 
     volumes = (volume for volume in facts.snapshot.volumes.values() if volume.claim is not None and held(volume))
     free = ((volume, replace(volume, claim=None, phase="Available")) for volume in volumes)
-    fitting = (volume for volume, freed in free if scheduler_refusal(claim, freed) is None)
+    fitting = (volume for volume, freed in free if scheduler_rejection(claim, freed) is None)
     return min(fitting, key=order, default=None)
 
 

@@ -216,8 +216,8 @@ def _verdicts(facts: Facts, pod: Pod, claims: PodClaims, only_on: Set[str] | Non
     rules = judge(pod, derived.cluster, _profile()).rules
     uses = ((state.node, state.attach) for state in states)
     for state, answer in zip(states, on_nodes(pod, claims, uses, facts.snapshot, derived.view.index), strict=True):
-        refusals = (rule.why(state) for _, rule in rules)
-        by_others = tuple(refusal for refusal in refusals if refusal is not None)
+        rejections = (rule.why(state) for _, rule in rules)
+        by_others = tuple(rejection for rejection in rejections if rejection is not None)
         yield NodeVerdict(state.node, _known(facts, answer.rejections), by_others)
 
 

@@ -10,7 +10,7 @@ from binder.matching.matching import binding_mode
 from binder.matching.rejection import Reason
 from kube.configuration.nearest import did_you_mean
 from kube.objects.model import SELECTED_NODE, WAIT_FOR_FIRST_CONSUMER, Claim, Pod, value_of
-from why.causes.claims.creation import creation_refused
+from why.causes.claims.creation import creation_rejected
 from why.causes.claims.unread_class import last_report
 from why.causes.finding import Finding, Step
 from why.causes.leases import ALIVE, has_lapsed, lapse_text, last_renewal
@@ -45,9 +45,9 @@ def claim_not_found(facts: Facts, pod: Pod) -> Finding | None:
         key = f"{pod.namespace}/{volume.name}"
         if key in claims:
             continue
-        refused = creation_refused(facts, pod.namespace, volume.name)
-        if refused is not None:
-            return replace(refused, links=(pod_link(pod), *refused.links))
+        rejected = creation_rejected(facts, pod.namespace, volume.name)
+        if rejected is not None:
+            return replace(rejected, links=(pod_link(pod), *rejected.links))
         if volume.ephemeral and pod.created is not None and facts.now - pod.created < _PATIENCE:
             message = f'Claim "{volume.name}" of the pod\'s ephemeral volume is about to be created.'
             return Finding(Reason.PROGRESSING, message, (pod_link(pod),), problem=False)

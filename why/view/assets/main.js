@@ -288,7 +288,7 @@ function askForToken(reason) {
     el("h2", {}, "Your token"),
     el("p", {}, "This page answers with your own permissions. Paste a bearer token of the cluster, such as the one that this prints:"),
     el("p", {}, el("code", {}, "kubectl create token NAME --duration 1h")),
-    connection.hasToken ? el("p", { class: "refused", role: "alert" }, reason) : null,
+    connection.hasToken ? el("p", { class: "rejected", role: "alert" }, reason) : null,
     el("label", { class: "hidden", for: "token" }, "Bearer token"), field,
     el("p", { class: "only" }, el("label", { for: "only" }, "Namespace, if you may not read all of them "), namespace),
     el("button", { type: "submit" }, "Show"),

@@ -7,7 +7,7 @@ from typing import Final
 from binder.matching.evidence import quantity_text
 from kube.objects.model import CSINode, CSIStorageCapacity, Node
 from kube.rules.quantity import NANO
-from kube.rules.taints import REFUSING_EFFECTS
+from kube.rules.taints import REJECTING_EFFECTS
 from kube.rules.topology import zone_of
 from kube.store.snapshot import Snapshot
 from why.view.model.view import ClassRow, NodeRow, VolumeRow, VolumeState
@@ -55,7 +55,7 @@ def _node_row(node: Node, csi_node: CSINode | None, attached: Mapping[str, int],
 
 
 def _state(node: Node) -> str:
-    keys = {taint.key for taint in node.taints if taint.effect in REFUSING_EFFECTS}
+    keys = {taint.key for taint in node.taints if taint.effect in REJECTING_EFFECTS}
     condition = next((word for key, word in _CONDITIONS.items() if key in keys), "")
     return condition or (CORDONED if node.unschedulable else READY)
 

@@ -64,7 +64,7 @@ def test_its_flags_are_those_of_the_controller() -> None:
     ("arguments", "complaint"),
     [
         (["csi-agent"], "csi-agent serves one driver: expected one --csi-endpoint, found 0"),
-        (["csi-agent", "--csi-endpoint", "a=tcp://h:1"], "a=tcp://h:1: tcp without TLS is refused"),
+        (["csi-agent", "--csi-endpoint", "a=tcp://h:1"], "a=tcp://h:1: tcp without TLS is rejected"),
         (["csi-agent", "--quarantine"], 'unknown flag "--quarantine"'),
     ],
 )

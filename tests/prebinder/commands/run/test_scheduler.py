@@ -9,7 +9,7 @@ import pytest
 from kube.configuration.document import ConfigurationError
 from prebinder import cli
 from prebinder.command_line.flags import settings_from
-from prebinder.commands.run.scheduler import SCHEDULER_FLAGS, refuse_unclear
+from prebinder.commands.run.scheduler import SCHEDULER_FLAGS, reject_unclear
 from prebinder.config.scheduler_settings import SchedulerSettings, SchedulingSettings, lease_name
 from prebinder.config.settings import LeaderElectionSettings
 from prebinder.errors import UsageError
@@ -46,7 +46,7 @@ def test_the_bind_timeout_is_that_of_kube_scheduler_unless_set() -> None:
 
 def test_names_are_repeated_and_each_gets_the_default_profile() -> None:
     chosen = settings("--name", "a", "--name=b").scheduling
-    refuse_unclear(chosen)
+    reject_unclear(chosen)
     profiles = configuration_for(chosen, PluginFailures()).current.profiles
     assert {name: profile.scheduler_name for name, profile in profiles.items()} == {"a": "a", "b": "b"}
     assert all(profile.filters and profile.scores for profile in profiles.values())
@@ -80,10 +80,10 @@ def test_names_are_repeated_and_each_gets_the_default_profile() -> None:
         pytest.param(["--name", "a", "--control-bind-address", "x"], "--control-bind-address: bind address must be"),
     ],
 )
-def test_what_is_unclear_is_refused(arguments: list[str], complaint: str) -> None:
-    with pytest.raises(UsageError) as refused:
+def test_what_is_unclear_is_rejected(arguments: list[str], complaint: str) -> None:
+    with pytest.raises(UsageError) as rejected:
         cli.run(["scheduler", *arguments])
-    assert complaint in str(refused.value)
+    assert complaint in str(rejected.value)
 
 
 @pytest.mark.parametrize(
@@ -98,12 +98,12 @@ def test_what_is_unclear_is_refused(arguments: list[str], complaint: str) -> Non
         ),
     ],
 )
-def test_a_wrong_configuration_is_refused_with_file_and_place(tmp_path: Path, text: str, complaint: str) -> None:
+def test_a_wrong_configuration_is_rejected_with_file_and_place(tmp_path: Path, text: str, complaint: str) -> None:
     chosen = configured(tmp_path, text)
-    with pytest.raises(UsageError) as refused:
+    with pytest.raises(UsageError) as rejected:
         configuration_for(chosen, PluginFailures())
-    assert str(refused.value).startswith(f"configuration file {chosen.config}: ")
-    assert complaint in str(refused.value)
+    assert str(rejected.value).startswith(f"configuration file {chosen.config}: ")
+    assert complaint in str(rejected.value)
 
 
 def test_a_configuration_that_cannot_be_read_is_named() -> None:

@@ -106,8 +106,8 @@ async def left_by_us(admin: Admin) -> dict[str, set[str]]:
 
 async def untried(admin: Admin, recording: Recording, ours: Mapping[str, object]) -> set[str]:
     """Return the pods for which kube-scheduler has found neither nodes nor a reason why there are none."""
-    refused = {pod["metadata"]["name"] for pod in await admin.list("Pod") if unschedulable_message(pod)}
-    return set(ours) - refused - set(recording.passed)
+    rejected = {pod["metadata"]["name"] for pod in await admin.list("Pod") if unschedulable_message(pod)}
+    return set(ours) - rejected - set(recording.passed)
 
 
 async def described(admin: Admin, wrong: Mapping[str, object]) -> str:

@@ -1,7 +1,7 @@
-"""What is found out about the nodes that refuse a pod."""
+"""What is found out about the nodes that reject a pod."""
 
 from scheduler.cycle.cycle import Unschedulable, judge
-from scheduler.cycle.refusals import Alike, refusals, refused_by
+from scheduler.cycle.rejections import Alike, rejected_by, rejections
 from scheduler.framework.plugin import NodeRule
 from scheduler.plugins.registry import default_profile
 from scheduler.plugins.reservation import ReservedVolume
@@ -21,6 +21,6 @@ def test_a_filter_is_not_called_for_nodes_that_another_filter_rejects() -> None:
     judgement = judge(builders.pod("new", claims=["data"]), cluster, default_profile("p"))
     alike, rule = Alike(Unschedulable(judgement, cluster)), NodeRule(why, by_choice=True)
     left = 1 << cluster.nodes[1].number
-    assert refused_by(rule, left, alike) == 0
-    assert list(refusals(ReservedVolume(), rule, left, alike)) == []
+    assert rejected_by(rule, left, alike) == 0
+    assert list(rejections(ReservedVolume(), rule, left, alike)) == []
     assert names == [cluster.nodes[1].name] * 2

@@ -50,30 +50,30 @@ def numbers_of(states: Iterable[NodeInfo]) -> int:
     return numbers
 
 
-def refusals(plugin: Filter, rule: NodeRule, nodes: int, alike: Alike) -> Iterable[tuple[Reason, int]]:
+def rejections(plugin: Filter, rule: NodeRule, nodes: int, alike: Alike) -> Iterable[tuple[Reason, int]]:
     """Return which of the nodes the rule of a filter rejects for which reason."""
     if rule.reasons is not None:
         return rule.reasons(nodes)
     if rule.by_choice:
         reasons = ((_reason(rule, state), nodes & group) for state, group in alike.groups if nodes & group)
-        return ((reason, refused) for reason, refused in reasons if reason is not None)
-    refused = refused_by(rule, nodes, alike)
-    states = states_of(refused, alike.unschedulable.cluster)
+        return ((reason, rejected) for reason, rejected in reasons if reason is not None)
+    rejected = rejected_by(rule, nodes, alike)
+    states = states_of(rejected, alike.unschedulable.cluster)
     if len(plugin.messages) == 1 and states:
-        return ((_reason(rule, states[0]) or Reason.NO_NODE_FITS, refused),)
+        return ((_reason(rule, states[0]) or Reason.NO_NODE_FITS, rejected),)
     return ((_reason(rule, state) or Reason.NO_NODE_FITS, 1 << state.number) for state in states)
 
 
-def refused_by(rule: NodeRule, nodes: int, alike: Alike) -> int:
+def rejected_by(rule: NodeRule, nodes: int, alike: Alike) -> int:
     """Return which of the nodes the rule rejects."""
     if rule.allowed_nodes is not None:
         return nodes & ~rule.allowed_nodes
     if not rule.by_choice:
         return nodes & ~numbers_of(passing((rule,), states_of(nodes, alike.unschedulable.cluster)))
-    refused = 0
+    rejected = 0
     for state, group in alike.groups:
-        refused |= group if nodes & group and rule.why(state) is not None else 0
-    return nodes & refused
+        rejected |= group if nodes & group and rule.why(state) is not None else 0
+    return nodes & rejected
 
 
 def _reason(rule: NodeRule, state: NodeInfo) -> Reason | None:

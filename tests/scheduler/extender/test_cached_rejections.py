@@ -1,4 +1,4 @@
-"""What is remembered of refused nodes is what a fresh look would find, after any changes and at any time."""
+"""What is remembered of rejected nodes is what a fresh look would find, after any changes and at any time."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -13,9 +13,9 @@ from kube.objects.model import Claim, Record, Volume
 from kube.objects.reports import StorageCondition
 from kube.rules.topology import NodeKind
 from kube.store.store import Store
-from scheduler.extender.cache import KnownRefusals
+from scheduler.extender.cache import KnownRejections
 from scheduler.extender.extender import FEW_KINDS, Extender
-from scheduler.extender.rules import NEVER, NodeRefusal, refusal, suspect_places
+from scheduler.extender.rules import NEVER, NodeRejection, rejection, suspect_places
 from tests.builders import HOSTNAME, ZONE, claim, csi_node, node, node_selector, reference, storage_class, volume
 from tests.prebinder.call_stacks import stacks_at
 from tests.scheduler.extender_requests import (
@@ -83,16 +83,16 @@ def reserved_on_each(names: Sequence[str]) -> list[Record]:
 @pytest.mark.parametrize("names", [MANY[:3], MANY], ids=["few nodes", "many"])
 def test_nodes_are_evaluated_once_for_all_pods_that_are_alike(names: Sequence[str]) -> None:
     answers = extender([*claims(), *reserved_on_each(names), node("free")])
-    with stacks_at(refusal) as first:
+    with stacks_at(rejection) as first:
         assert kept(answers, [*names, "free"]) == ["free"]
-    with stacks_at(refusal, suspect_places) as again:
+    with stacks_at(rejection, suspect_places) as again:
         assert kept(answers, [*names, "free"], claims=["twin"]) == ["free"]
     assert (bool(first), again) == (True, set())
-    refused = filtered(answers, names, claims=["twin"])["FailedAndUnresolvableNodes"]
-    assert refused[names[0]].startswith(f"claim twin would get volume pv-{names[0]}: ReservedForOther")
+    rejected = filtered(answers, names, claims=["twin"])["FailedAndUnresolvableNodes"]
+    assert rejected[names[0]].startswith(f"claim twin would get volume pv-{names[0]}: ReservedForOther")
 
 
-def test_a_pod_that_has_a_volume_of_its_own_leaves_what_others_are_refused_as_it_is() -> None:
+def test_a_pod_that_has_a_volume_of_its_own_leaves_what_others_are_rejected_as_it_is() -> None:
     own = reserved_volume("pv-own", "default/twin", node="n1")
     answers = extender([*claims(), *reserved_on_each(MANY[2:]), node("n1"), own])
     for _ in range(2):
@@ -104,7 +104,7 @@ def test_a_volume_that_names_the_claim_decides_alone() -> None:
     """Reserved for the claim it is no reason against any node, and the others' volumes are none either."""
     own = replace(reserved_volume("pv-own", "default/data", node="n1"), claim=reference("default/data"))
     answers = extender([*claims(), *reserved_on_each(MANY), own])
-    with stacks_at(refusal) as evaluated:
+    with stacks_at(rejection) as evaluated:
         assert kept(answers, MANY) == MANY
     assert evaluated == set()
 
@@ -145,27 +145,29 @@ def test_what_a_node_reported_is_not_remembered() -> None:
 
 
 def test_a_change_of_a_volume_concerns_only_its_node_and_its_class() -> None:
-    refusals, keys = KnownRefusals(), (HOSTNAME,)
+    rejections, keys = KnownRejections(), (HOSTNAME,)
     local, slow = volume(node="n1"), volume(node="n2", storage_class="slow")
-    known = refusals.known(claims(), keys)
-    known |= {(name,): NodeRefusal("", 0, NOW, NEVER) for name in ("n1", "n2", "n3")}
+    known = rejections.known(claims(), keys)
+    known |= {(name,): NodeRejection("", 0, NOW, NEVER) for name in ("n1", "n2", "n3")}
     for old, new, left in (
         (slow, None, ["n1", "n2", "n3"]),
         (local, volume(node="n1", size="20Gi"), ["n2", "n3"]),
         (volume(node="n1"), volume(node="n3"), ["n2"]),
         (None, volume(zone="a"), []),
     ):
-        refusals.volume_changed(old, new)
-        assert [kind for (kind,) in refusals.known(claims(), keys)] == left
+        rejections.volume_changed(old, new)
+        assert [kind for (kind,) in rejections.known(claims(), keys)] == left
 
 
 @pytest.mark.parametrize(("nodes", "remembered"), [(10, 64), (4000, 25)])
 def test_memory_is_bounded(nodes: int, remembered: int) -> None:
     """The demands that were requested first are dropped, however many or few nodes each of them is about."""
-    refusals, keys = KnownRefusals(), (HOSTNAME,)
-    kinds: dict[NodeKind, NodeRefusal] = {(f"n{number}",): NodeRefusal("", 0, NOW, NEVER) for number in range(nodes)}
+    rejections, keys = KnownRejections(), (HOSTNAME,)
+    kinds: dict[NodeKind, NodeRejection] = {
+        (f"n{number}",): NodeRejection("", 0, NOW, NEVER) for number in range(nodes)
+    }
     demands = [[claim(size=f"{1 + number}Gi")] for number in range(80)]
     for demand in demands:
-        refusals.known(demand, keys).update(kinds)
-    assert all(len(refusals.known(demand, keys)) == nodes for demand in demands[-remembered:])
-    assert not refusals.known(demands[-remembered - 2], keys)
+        rejections.known(demand, keys).update(kinds)
+    assert all(len(rejections.known(demand, keys)) == nodes for demand in demands[-remembered:])
+    assert not rejections.known(demands[-remembered - 2], keys)

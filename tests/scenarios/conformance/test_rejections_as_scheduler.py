@@ -99,7 +99,7 @@ async def agreed(
 ) -> dict[str, Report | None]:
     """Wait until both say the same, and kube-scheduler says this.
 
-    `elsewhere`: kube-scheduler counts a node as one that evictions might help which another filter refuses anyhow.
+    `elsewhere`: kube-scheduler counts a node as one that evictions might help which another filter rejects anyhow.
     """
 
     def alike(reports: dict[str, Report | None]) -> bool:
@@ -151,10 +151,10 @@ async def test_a_pod_that_is_assigned(stage: Stage) -> None:
     assert report.note == f"Successfully assigned {NAMESPACE}/POD to e"
 
 
-async def test_what_our_scheduler_does_not_support_is_refused_in_its_own_words(stage: Stage) -> None:
+async def test_what_our_scheduler_does_not_support_is_rejected_in_its_own_words(stage: Stage) -> None:
     """kube-scheduler says nothing while the pod's ResourceClaim does not exist."""
     reports = await eventually(
-        lambda: stage.reports("unsupported", "FailedScheduling"), lambda reports: reports[OURS], "ours refuses it"
+        lambda: stage.reports("unsupported", "FailedScheduling"), lambda reports: reports[OURS], "ours rejects it"
     )
     report = reports[OURS]
     assert report is not None

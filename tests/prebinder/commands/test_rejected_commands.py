@@ -24,13 +24,13 @@ VOLUME = {
     ],
 )
 @pytest.mark.parametrize("arguments", [("health",), ("quarantine", "list"), ("quarantine", "release", "--all")])
-async def test_a_refusal_is_one_line_with_the_next_step(
+async def test_a_rejection_is_one_line_with_the_next_step(
     tmp_path: Path, arguments: tuple[str, ...], status: int, reason: str, next_step: str
 ) -> None:
-    async def refuse(request: web.Request) -> web.Response:
+    async def reject(request: web.Request) -> web.Response:
         return web.json_response(failure(status, reason, "you are not permitted to"), status=status)
 
-    async with serving(refuse) as server:
+    async with serving(reject) as server:
         code, out, errors = await command(*arguments, f"--kubeconfig={kubeconfig(tmp_path, server.url)}")
     assert (code, out) == (1, "")
     assert (
@@ -41,10 +41,10 @@ async def test_a_refusal_is_one_line_with_the_next_step(
 
 @pytest.mark.parametrize("arguments", [("doctor",), ("doctor", "--scheduler")])
 async def test_rejected_credentials_are_the_only_error(tmp_path: Path, arguments: tuple[str, ...]) -> None:
-    async def refuse(request: web.Request) -> web.Response:
+    async def reject(request: web.Request) -> web.Response:
         return web.json_response(failure(401, "Unauthorized", "Unauthorized"), status=401)
 
-    async with serving(refuse) as server:
+    async with serving(reject) as server:
         code, out, errors = await command(*arguments, f"--kubeconfig={kubeconfig(tmp_path, server.url)}")
     assert (code, out) == (1, "")
     next_step = "credentials rejected; log in again"
@@ -83,7 +83,7 @@ async def test_a_driver_that_is_not_there_is_named_with_its_address(tmp_path: Pa
                 "exec": {
                     "apiVersion": "client.authentication.k8s.io/v1",
                     "command": "sh",
-                    "args": ["-c", "echo 'refused: token=s3cret' >&2; exit 1"],
+                    "args": ["-c", "echo 'rejected: token=s3cret' >&2; exit 1"],
                     "interactiveMode": "Never",
                 }
             },

@@ -134,7 +134,7 @@ async def read(url: str, settings: Settings) -> Report:
 
 def _notice(synced: asyncio.Event, record: logging.LogRecord) -> bool:
     """The controller logs when it has everything in memory."""
-    if record.msg == "Synced":
+    if record.msg == "Caches synced":
         synced.set()
     return False
 

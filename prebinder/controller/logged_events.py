@@ -16,5 +16,5 @@ class LoggedEvents:
     def publish(self, draft: EventDraft) -> None:
         if draft.regarding.kind == "Pod":
             pod = f"{draft.regarding.namespace}/{draft.regarding.name}"
-            logger.info("Event occurred", extra={"pod": pod, "reason": draft.reason, "note": draft.note})
+            logger.info("Publishing Event", extra={"pod": pod, "reason": draft.reason, "note": draft.note})
         self._sink.publish(draft)

@@ -166,7 +166,7 @@ class Controller:
         await self._cache.synced()
         settle_heap()
         logger.info(
-            "Synced", extra={"volumes": len(self._store.volumes.items), "claims": len(self._store.claims.items)}
+            "Caches synced", extra={"volumes": len(self._store.volumes.items), "claims": len(self._store.claims.items)}
         )
         if self._settings.binding.dry_run:
             self._report_classes_left_alone()

@@ -77,7 +77,9 @@ class ExtenderProcess:
     async def _settle(self) -> None:
         await self._cache.synced()
         settle_heap()
-        logger.info("Synced", extra={"volumes": len(self._store.volumes.items), "nodes": len(self._store.nodes.items)})
+        logger.info(
+            "Caches synced", extra={"volumes": len(self._store.volumes.items), "nodes": len(self._store.nodes.items)}
+        )
 
     def _stops(self) -> str | None:
         return "stopping" if self._stopping else None

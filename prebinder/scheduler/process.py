@@ -174,6 +174,6 @@ class SchedulerProcess:
         await self._suited.wait()
         await self._cache.synced()
         settle_heap()
-        logger.info("Synced", extra={"nodes": len(self._store.nodes.items), "pods": len(self._store.pods.items)})
+        logger.info("Caches synced", extra={"nodes": len(self._store.nodes.items), "pods": len(self._store.pods.items)})
         if self._elector is None:
             self._instruments.leader.leading(True)

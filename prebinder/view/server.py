@@ -32,7 +32,7 @@ BEARER: Final[Mapping[str, str]] = {"WWW-Authenticate": "Bearer"}
 _TEXT_WIDTH: Final = 72
 """Columns of the text, so that it fits beside the map; a terminal of this width shows the same lines."""
 _KEEPALIVE_SECONDS: Final = 15.0
-"""Between two lines of a stream, so that nothing between here and the browser takes it for dead."""
+"""Between two lines of a stream, so that proxies do not close an idle stream."""
 _SEND_SECONDS: Final = 30.0
 """For a reader to take what is sent to it. Until then it holds a page, with its watches."""
 _KINDS: Final = {"pvc": "PersistentVolumeClaim", "pod": "Pod", "pv": "PersistentVolume"}

@@ -95,7 +95,7 @@ def _absent(facts: Facts, target: Target, namespace: str) -> str:
     kinds = {POD: facts.snapshot.pods, CLAIM: facts.snapshot.claims}
     known = (each for kind, objects in kinds.items() if target.kind in {kind, ""} for each in objects.values())
     others = sorted({each.namespace for each in known if each.name == target.name})
-    hint = f"; try --namespace {others[0]}" if others else "; is it in another one? --namespace names it"
+    hint = f"; try --namespace {others[0]}" if others else "; try --namespace"
     kind = target.kind or "Pod or PersistentVolumeClaim"
     return f'there is no {kind} "{target.name}" in namespace {namespace}{hint}'
 

@@ -26,4 +26,4 @@ def test_events_are_handed_on_and_those_about_pods_logged(caplog: pytest.LogCapt
     for kind in ("Pod", "PersistentVolumeClaim"):
         LoggedEvents(sink).publish(draft(kind))
     assert sink.drafts == [draft("Pod"), draft("PersistentVolumeClaim")]
-    assert [record.getMessage() for record in caplog.records] == ["Event occurred"]
+    assert [record.getMessage() for record in caplog.records] == ["Publishing Event"]

@@ -7,11 +7,14 @@ for its duration, by its own monotonic clock.
 from dataclasses import dataclass
 from datetime import datetime
 from math import ceil
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from kube.clock import micro_time
+
+_MOST_TRANSITIONS: Final = 2**31 - 1
+"""spec.leaseTransitions is an int32: one more, and the API server rejects every attempt to acquire the Lease."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +55,9 @@ class Observed:
 
 @dataclass(frozen=True, slots=True)
 class Acquire:
-    """Acquire the Lease. `transitions` is the number to write, one more than the last holder's."""
+    """Acquire the Lease. `transitions` is the number to write, one more than the last holder's, or 0 after the largest
+    that a Lease can have.
+    """
 
     transitions: int
 
@@ -82,7 +87,7 @@ def decide(observed: Observed | None, me: str, now: float) -> Acquire | Renew | 
     left = observed.since + record.duration - now
     if record.holder and left > 0:
         return StandBy(record.holder, left)
-    return Acquire(record.transitions + 1)
+    return Acquire(record.transitions + 1 if record.transitions < _MOST_TRANSITIONS else 0)
 
 
 def observe(before: Observed | None, record: LeaseRecord, now: float) -> Observed:

@@ -36,6 +36,8 @@ COMPONENTS: Final[Mapping[str, str]] = {
     "view": "view",
 }
 """The key in values.yaml that turns a component on -> its directory."""
+_CONDITIONS: Final = {"accountLimits": 'include "pvc-prebinder.accountLimits" .'}
+"""What decides about a component if it is not its key alone."""
 
 _NAMESPACE: Final = "pvc-prebinder-system"
 _REPLACED: Final = {
@@ -63,7 +65,7 @@ def templates(kustomize: Sequence[str | Path]) -> dict[str, str]:
         needed = ("extender", directory) if directory.startswith("extender-") else (directory,)
         before = known | {_key(document) for document in _built(kustomize, needed[:-1])}
         added = [document for document in _built(kustomize, needed) if _key(document) not in before]
-        condition = f"{{{{- if .Values.{key}.enabled }}}}\n"
+        condition = f"{{{{- if {_CONDITIONS.get(key, f'.Values.{key}.enabled')} }}}}\n"
         text = _text(added)
         if key == "alerts":
             labels = (

@@ -1,15 +1,13 @@
 """What every request to the control port is checked for: the right host, the token, and a body within its limits."""
 
-import asyncio
 import logging
 import secrets
 from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
-from typing import Final
 
 from aiohttp import web
 from aiohttp.typedefs import Middleware
 
-BODY_SECONDS: Final = 5.0
+from prebinder.serving.bodies import Bodies
 
 logger = logging.getLogger(__name__)
 
@@ -58,21 +56,7 @@ async def read_body(request: web.Request, largest: int, types: Sequence[str]) ->
         raise web.HTTPUnsupportedMediaType(text=f"expected Content-Type {' or '.join(types)}")
     if "Content-Encoding" in request.headers:
         raise web.HTTPUnsupportedMediaType(text="expected no Content-Encoding")
-    too_large = web.HTTPRequestEntityTooLarge(largest, largest + 1, text=f"expected at most {largest} bytes")
-    if (request.content_length or 0) > largest:
-        raise too_large
-    body = bytearray()
-    try:
-        async with asyncio.timeout(BODY_SECONDS):
-            async for chunk in request.content.iter_any():
-                body += chunk
-                if len(body) > largest:
-                    raise too_large
-    except TimeoutError as error:
-        raise web.HTTPRequestTimeout(text=f"the body did not arrive within {BODY_SECONDS:g} s") from error
-    except web.RequestPayloadError as error:
-        raise web.HTTPBadRequest(text=str(error)) from error
-    return bytes(body)
+    return await Bodies().read(request, largest)
 
 
 def rejected(status: int, text: str, headers: Mapping[str, str] | None = None) -> web.Response:

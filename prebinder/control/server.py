@@ -15,7 +15,7 @@ from aiohttp import web
 from prebinder.config.loopback import reject_reachable
 from prebinder.control.cbor_rpc import Method, answer
 from prebinder.control.request import guard, read_body
-from prebinder.serving.listening import listen, runner_of
+from prebinder.serving.listening import listen
 
 MAX_CALL_BYTES: Final = 64 * 1024
 """Bytes."""
@@ -63,8 +63,8 @@ class ControlServer:
         for route in self._routes:
             application.router.add_route(route.method, route.path, route.handler)
         # Disconnected clients are not waited for: their profile is cancelled.
-        runner = runner_of(application, auto_decompress=False, handler_cancellation=True)
-        self.port = await listen(self._open, runner, self._host, self.port)
+        address = (self._host, self.port)
+        self.port = await listen(self._open, application, address, auto_decompress=False, handler_cancellation=True)
         return self
 
     async def __aexit__(self, *_: object) -> None:

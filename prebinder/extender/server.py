@@ -5,7 +5,6 @@ cluster has not been read yet. kube-scheduler treats everything but 200 as a fai
 code but not the text (`send` in pkg/scheduler/extender.go): that is logged here.
 """
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
@@ -17,18 +16,16 @@ from typing import Final, Protocol, Self
 from aiohttp import web
 
 from kube.clock import Clock
+from prebinder.serving.bodies import BODY_SECONDS, Bodies
 from prebinder.serving.health_server import Check
-from prebinder.serving.listening import listen, runner_of
+from prebinder.serving.listening import listen
 from prebinder.serving.serving_certificate import ServingCertificate
 from scheduler.extender.extender import Answer
 from scheduler.extender.wire import MalformedRequest
 
 MAX_BODY_BYTES: Final = 4 * 1024 * 1024
-"""Bytes. A pod has at most 1.5 MiB; that leaves room for 10,000 nodes with the longest possible names."""
-BODIES_AT_ONCE: Final = 64 * 1024 * 1024
-"""Bytes of all bodies that are on their way. With 5,000 nodes one has some 100 KiB."""
-BODY_SECONDS: Final = 5.0
-"""For a body to arrive: kube-scheduler's own limit for the whole call, unless configured shorter."""
+"""A pod has at most 1.5 MiB; that leaves room for 10,000 nodes with the longest possible names. With 5,000 nodes a body
+has some 100 KiB."""
 REPORT_SECONDS: Final = 60.0
 """From one log line about a verb and code to the next: kube-scheduler may send hundreds of requests a second."""
 SECOND_LOOK_SECONDS: Final = 0.05
@@ -94,19 +91,17 @@ class ExtenderServer:
         self._leaving = False
         self._next_reports: dict[tuple[str, int], float] = {}
         self._next_second_look = 0.0
-        self._expected = 0
-        """Bytes of the bodies that are on their way, as far as their senders say."""
+        self._bodies = Bodies(listening.body_seconds)
         self.port = 0
 
     async def __aenter__(self) -> Self:
         """Start serving. Raises OSError if the address is not available."""
-        application = web.Application(client_max_size=MAX_BODY_BYTES)
+        application = web.Application()
         application.add_routes([web.post(f"/{verb}", self._handler(verb)) for verb in self._verbs])
-        # kube-scheduler does not compress; another client could send little that expands to much.
-        runner = runner_of(application, auto_decompress=False)
         to = self._listening
         context = to.certificate.context if to.certificate is not None else None
-        self.port = await listen(self._open, runner, to.host, to.port, context)
+        # kube-scheduler does not compress; another client could send little that expands to much.
+        self.port = await listen(self._open, application, (to.host, to.port), context, auto_decompress=False)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -143,22 +138,10 @@ class ExtenderServer:
         problem = self._not_ready()
         if problem is not None:
             return self._rejected(verb, HTTPStatus.SERVICE_UNAVAILABLE, problem)
-        if (request.content_length or 0) > MAX_BODY_BYTES:
-            return self._rejected(verb, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"expected at most {MAX_BODY_BYTES} bytes")
-        expected = MAX_BODY_BYTES if request.content_length is None else request.content_length
-        if self._expected + expected > BODIES_AT_ONCE:
-            return self._rejected(verb, HTTPStatus.SERVICE_UNAVAILABLE, "too many requests at once")
-        self._expected += expected
         try:
-            async with asyncio.timeout(self._listening.body_seconds):
-                body = await request.read()
-        except TimeoutError:
-            text = f"the body did not arrive within {self._listening.body_seconds:g} s"
-            return self._rejected(verb, HTTPStatus.REQUEST_TIMEOUT, text)
-        except web.RequestPayloadError as error:
-            return self._rejected(verb, HTTPStatus.BAD_REQUEST, str(error))
-        finally:
-            self._expected -= expected
+            body = await self._bodies.read(request, MAX_BODY_BYTES)
+        except web.HTTPException as error:
+            return self._rejected(verb, HTTPStatus(error.status), error.text or error.reason)
         try:
             answer = await self._answer(verb, body)
         except MalformedRequest as error:

@@ -2,8 +2,10 @@
 
 import asyncio
 import logging
+import resource
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final, Protocol
 
 from kube.client.connect import KubernetesTransport, connect
@@ -49,11 +51,22 @@ def favour_event_loop() -> None:
     sys.setswitchinterval(SWITCH_SECONDS)
 
 
+def raise_descriptor_limit() -> None:
+    """Let this process open as many files and connections as it may.
+
+    The usual soft limit of 1024 is there for programs that call select(2).
+    """
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(OSError, ValueError):  # macOS says "unlimited" and does not mean it
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
 def run_process(settings: ProcessSettings, compose: Compose) -> int:
     """Run until a signal stops it; return the exit code. Raises CommandError if it cannot start."""
     configure(settings.logging)
     calm_collector()
     favour_event_loop()
+    raise_descriptor_limit()
     try:
         return asyncio.run(_run(settings, compose))
     except KubeconfigError as error:

@@ -13,7 +13,7 @@ from aiohttp import web
 
 from prebinder.config.settings import ServingSettings, parse_address
 from prebinder.errors import CommandError
-from prebinder.serving.listening import listen, runner_of
+from prebinder.serving.listening import listen
 
 Check = Callable[[], str | None]
 """Returns the problem, None if there is none."""
@@ -106,5 +106,4 @@ class HealthServer:
     async def _serve(self, host: str, port: int, pages: Sequence[Page]) -> None:
         application = web.Application()
         application.add_routes([web.get(page.path, page.handler) for page in pages])
-        runner = runner_of(application)
-        self.ports.append(await listen(self._open, runner, host, port))
+        self.ports.append(await listen(self._open, application, (host, port)))

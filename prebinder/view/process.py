@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from prebinder.config.settings import parse_address
 from prebinder.errors import CommandError
+from prebinder.runtime.process import raise_descriptor_limit
 from prebinder.runtime.signals import stop_requested
 from prebinder.serving.health_server import HealthServer, probe_pages
 from prebinder.view.request_guard import LOOPBACK_NAMES
@@ -21,6 +22,7 @@ _ROUTES: Final = {"Pod": "pod", "PersistentVolumeClaim": "pvc", "PersistentVolum
 
 async def serve(feed: Feed, serving: Serving, targets: Sequence[Target] = (), namespace: str = "default") -> None:
     """Serve until the first signal. Raises CommandError when a port cannot be had."""
+    raise_descriptor_limit()
     async with AsyncExitStack() as stack:
         stop = stack.enter_context(stop_requested())
         server = ViewServer(feed, (_HOST, serving.port), LOOPBACK_NAMES)

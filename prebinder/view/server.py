@@ -17,7 +17,7 @@ from aiohttp import web
 from rich.console import Console
 
 from kube.errors import Forbidden, KubeconfigError, KubeError, Unauthorized
-from prebinder.serving.listening import listen, runner_of
+from prebinder.serving.listening import listen
 from prebinder.view.request_guard import HEADERS, RequestRejected, guard
 from why.errors import WhyError
 from why.explain.targets import Target
@@ -79,8 +79,7 @@ class ViewServer:
             ]
         )
         # Who goes away is not waited for: a stream ends with its reader.
-        runner = runner_of(application, handler_cancellation=True)
-        self.port = await listen(self._open, runner, self._host, self.port)
+        self.port = await listen(self._open, application, (self._host, self.port), handler_cancellation=True)
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -100,9 +100,15 @@ class Client:
         answer = await self._request("POST", path("ServiceAccount", account, namespace, "token"), body)
         return str(answer["status"]["token"])
 
-    async def _create(self, document: Document) -> Document:
-        where = path(document["kind"], namespace=document["metadata"].get("namespace", ""))
+    async def create_in(self, kind: str, document: Document, subresource: str) -> Document:
+        """Create it in a subresource of the object of that kind that has its name; without one as an object."""
+        metadata = document["metadata"]
+        name = metadata["name"] if subresource else ""
+        where = path(kind, name, metadata.get("namespace", ""), subresource)
         return await self._request("POST", where, document)
+
+    async def _create(self, document: Document) -> Document:
+        return await self.create_in(document["kind"], document, "")
 
     async def _request(self, method: str, where: str, body: Mapping[str, Any] | None = None) -> Document:
         kind = "application/merge-patch+json" if method == "PATCH" else "application/json"

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import tarfile
 from collections.abc import Mapping
@@ -33,6 +34,14 @@ needs_helm = pytest.mark.skipif(
 COMPONENTS: Mapping[str, str] = generator(CHART / "generate.py").COMPONENTS
 NEEDED: Final = {"gatePolicy": "schedulingGate", "extenderCertManager": "extender"}
 """A component -> the one without which it is of no use."""
+_QUOTED: Final = """\
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: notes
+data:
+  notes: {{ include "notes" . | quote }}
+"""
 EVERYTHING: Final = tuple(flag for key in COMPONENTS for flag in ("--set", f"{key}.enabled=true"))
 
 
@@ -48,8 +57,9 @@ class Helm:
         assert (ended.returncode != 0) is fails, ended.stderr
         return ended.stderr if fails else ended.stdout
 
-    def template(self, *flags: str, namespace: str = SYSTEM) -> list[Document]:
-        text = self.run("template", "release", CHART, "--namespace", namespace, "--kube-version", "1.36", *flags)
+    def template(self, *flags: str, namespace: str = SYSTEM, kubernetes: str = "1.36") -> list[Document]:
+        version = ("--kube-version", kubernetes)
+        text = self.run("template", "release", CHART, "--namespace", namespace, *version, *flags)
         return [document for document in yaml.safe_load_all(text) if document]
 
 
@@ -100,10 +110,10 @@ def test_the_configuration_files_have_the_schemas_of_the_programs() -> None:
     assert (CHART / "values.schema.json").read_text() == generator(CHART / "generate.py").schema()
 
 
-def test_there_is_one_switch_for_each_component_and_all_are_off() -> None:
+def test_there_is_one_switch_for_each_component_and_only_limits_are_on() -> None:
     values = yaml.safe_load((CHART / "values.yaml").read_text())
     schema = json.loads((CHART / "values.schema.json").read_text())
-    assert {key: values[key]["enabled"] for key in COMPONENTS} == dict.fromkeys(COMPONENTS, False)
+    assert {key: values[key]["enabled"] for key in COMPONENTS} == {key: key == "accountLimits" for key in COMPONENTS}
     assert schema["properties"].keys() == values.keys() | {"global"}
     for key in values.keys() - {"config"}:
         properties = schema["properties"][key].get("properties")
@@ -122,8 +132,50 @@ def test_its_page_explains_every_value() -> None:
 
 
 @needs_helm
-def test_the_defaults_install_what_the_base_does(helm: Helm) -> None:
-    assert comparable(helm.template()) == comparable(overlay_of_base())
+@pytest.mark.parametrize("kubernetes", ["1.30.0", "1.36", "1.30.4-eks-0123abc", "v1.33.1+k3s1"])
+def test_the_defaults_install_the_base_and_limit_its_accounts(helm: Helm, kubernetes: str) -> None:
+    assert comparable(helm.template(kubernetes=kubernetes)) == comparable(overlay_of_base(["account-limits"]))
+
+
+@needs_helm
+@pytest.mark.parametrize(
+    ("kubernetes", "flags"),
+    [
+        ("1.29.14", ()),
+        ("1.27.0", ("--set=accountLimits.enabled=true",)),
+        ("1.36", ("--set=accountLimits.enabled=false",)),
+    ],
+    ids=["1.29", "wanted-on-1.27", "not-wanted"],
+)
+def test_without_limits_the_base_alone_is_installed(helm: Helm, kubernetes: str, flags: tuple[str, ...]) -> None:
+    assert comparable(helm.template(*flags, kubernetes=kubernetes)) == comparable(overlay_of_base())
+
+
+@needs_helm
+@pytest.mark.parametrize(
+    ("kubernetes", "flags", "words"),
+    [
+        ("1.36", (), "Its accounts are limited to what they do"),
+        ("1.29.14", (), "NOT limited to what they do: Kubernetes v1.29.14 has no ValidatingAdmissionPolicies"),
+        ("1.36", ("--set=accountLimits.enabled=false",), "accountLimits.enabled is false"),
+    ],
+    ids=["limited", "old-kubernetes", "not-wanted"],
+)
+def test_the_notes_say_whether_accounts_are_limited(
+    helm: Helm, kubernetes: str, flags: tuple[str, ...], words: str, tmp_path: Path
+) -> None:
+    assert words in notes(helm, tmp_path, "--kube-version", kubernetes, *flags)
+
+
+def notes(helm: Helm, directory: Path, *flags: str) -> str:
+    """Return what `helm install` prints: `helm template` leaves it out, and a dry run wants a cluster for a version."""
+    chart = directory / "pvc-prebinder"
+    shutil.copytree(CHART, chart)
+    text = (chart / "templates" / "NOTES.txt").read_text()
+    (chart / "templates" / "notes.yaml").write_text(f'{{{{- define "notes" -}}}}{text}{{{{- end -}}}}\n' + _QUOTED)
+    documents = [each for each in yaml.safe_load_all(helm.run("template", "release", chart, *flags)) if each]
+    (printed,) = (each["data"]["notes"] for each in documents if each["metadata"]["name"] == "notes")
+    return str(printed)
 
 
 @needs_helm
@@ -141,6 +193,8 @@ def test_a_switch_adds_what_its_component_does(helm: Helm, key: str) -> None:
     if key in NEEDED:
         switches, components = switches | {NEEDED[key]}, [COMPONENTS[NEEDED[key]], *components]
     flags = [flag for name in sorted(switches) for flag in ("--set", f"{name}.enabled=true")]
+    if key != "accountLimits":
+        flags += ["--set", "accountLimits.enabled=false"]
     assert comparable(helm.template(*flags)) == comparable(overlay_of_base(components))
 
 

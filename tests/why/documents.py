@@ -202,3 +202,23 @@ def assert_problem(item: Item, code: Reason) -> None:
 DYNAMIC: Final = storage_class(provisioner=DRIVER, mode="Immediate")
 INSTALLED: Final = (driver(), csi_node("n1", DRIVER))
 """The driver, and a node on which it runs."""
+
+
+def reporting(name: str, ready: str, ago: timedelta = timedelta(minutes=5), zone: str = "a") -> Document:
+    """A node with this status of its condition Ready, and the taint that goes with it."""
+    key = {"Unknown": "node.kubernetes.io/unreachable", "False": "node.kubernetes.io/not-ready"}.get(ready)
+    made = node(name, zone)
+    condition = {"type": "Ready", "status": ready, "lastTransitionTime": at(ago)}
+    taints = [{"key": key, "effect": "NoExecute"}] if key else []
+    return {**made, "spec": {"taints": taints}, "status": {**made["status"], "conditions": [condition]}}
+
+
+def kubelet_lease(node_name: str, ago: timedelta) -> Document:
+    return lease(node_name, ago, "kube-node-lease")
+
+
+def of_deployment(made: Document, name: str, template: str) -> Document:
+    """The pod as one of a Deployment's ReplicaSet for this hash of its template."""
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": f"{name}-{template}", "uid": f"uid-{template}"}
+    about = {"labels": {"pod-template-hash": template}, "ownerReferences": [{**owner, "controller": True}]}
+    return {**made, "metadata": {**made["metadata"], **about}}

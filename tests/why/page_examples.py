@@ -35,13 +35,16 @@ from tests.why.documents import (
     driver,
     event,
     facts_of,
+    kubelet_lease,
     metadata,
     node,
+    of_deployment,
     pod,
+    reporting,
     storage_class,
     volume,
 )
-from tests.why.dumps.dump import LATER, NOW_MADE, attachment, gated, placed, tainted
+from tests.why.dumps.dump import LATER, NOW_MADE, attachment, gated, placed
 from why.explain.answering import report_on
 from why.explain.targets import parse_target
 from why.facts.facts import Source
@@ -171,7 +174,14 @@ EXAMPLES: Final[dict[Reason, Example | ControllerEvent]] = {
         default_class("slow", provisioner=DRIVER, mode="Immediate"),
         *_INSTALLED,
     ),
-    Reason.ATTACH_CONFLICT: _about_pod(placed("db-0", "data"), *BOUND, node("a1"), node("a2"), attachment("a2")),
+    Reason.ATTACH_CONFLICT: _about_pod(
+        of_deployment(placed("db-0", "data"), "db", "7c9"),
+        *BOUND,
+        node("a1"),
+        node("a2"),
+        attachment("a2"),
+        of_deployment(pod("old", "data", node="a2"), "db", "5d8"),
+    ),
     Reason.ATTACH_FAILED: _about_pod(placed("db-0", "data"), *BOUND, node("a1"), _failed_attachment()),
     Reason.AVAILABLE: Example("pv/free", [volume("free")]),
     Reason.BACKEND_ERROR: _about_claim(
@@ -344,7 +354,8 @@ EXAMPLES: Final[dict[Reason, Example | ControllerEvent]] = {
     Reason.POD_TERMINATING: _about_pod(
         pod("db-0", "data", node="a1", metadata={"deletionTimestamp": at(timedelta(hours=1))}),
         *BOUND,
-        tainted("a1", "node.kubernetes.io/unreachable"),
+        reporting("a1", "Unknown"),
+        kubelet_lease("a1", timedelta(minutes=9)),
     ),
     Reason.VOLUME_RELEASED: _about_volume(volume(claim="old", phase="Released")),
     Reason.VOLUME_TERMINATING: _about_volume(

@@ -1,15 +1,29 @@
 """A pod that is on a node, and the state of that node."""
 
+from datetime import timedelta
+
 import pytest
 
 from binder.matching.rejection import Reason
-from tests.why.documents import BOUND, Document, assert_problem, event, node, pod, why
+from tests.why.documents import (
+    BOUND,
+    Document,
+    assert_problem,
+    at,
+    event,
+    kubelet_lease,
+    node,
+    pod,
+    reporting,
+    why,
+)
 from tests.why.dumps.clusters import down
 from why.facts.facts import Source
 
 RUNNING = [pod("db-0", "data", node="a1"), *BOUND]
 UNREADY: Document = {"conditions": [{"type": "Ready", "status": "False"}]}
 READY: Document = {"conditions": [{"type": "Ready", "status": "True"}]}
+OLD = kubelet_lease("a1", timedelta(minutes=9))
 NODE_LOST = event("Pod", "db-0", "NodeNotReady", "Node is not ready", reporter="node-controller")
 
 
@@ -18,13 +32,40 @@ def running(status: Document) -> list[Document]:
 
 
 def test_a_running_pod_on_a_node_that_does_not_respond_is_a_problem() -> None:
-    item = why("pod/db-0", *RUNNING, down("a1", "node.kubernetes.io/unreachable"))
+    item = why("pod/db-0", *RUNNING, down("a1", "node.kubernetes.io/unreachable"), OLD)
     assert_problem(item, Reason.NO_NODE_FITS)
     assert "does not respond" in item.message
     assert [link.name for link in item.causes] == ["web/db-0", "a1"]
     assert item.next == ("kubectl describe node a1",)
     assert "its volumes stay attached" in item.advice[0]
-    assert "unwritten data is lost" in item.advice[0]
+    assert "two writers destroy the file system" in item.advice[0]
+    assert "lost is what they have not written" in item.advice[0]
+
+
+@pytest.mark.parametrize("lease", [[], [kubelet_lease("a1", timedelta(seconds=5))]], ids=["unknown", "fresh"])
+def test_a_node_that_may_still_run_is_not_to_be_declared_switched_off(lease: list[Document]) -> None:
+    item = why("pod/db-0", *RUNNING, down("a1", "node.kubernetes.io/unreachable"), *lease)
+    assert_problem(item, Reason.NO_NODE_FITS)
+    assert "out-of-service=" not in item.advice[0]
+
+
+@pytest.mark.parametrize(
+    "lease", [[], [kubelet_lease("a1", timedelta(seconds=5))], [OLD]], ids=["none", "fresh", "old"]
+)
+def test_a_pod_that_does_not_go_declares_its_node_switched_off_only_if_its_kubelet_is_silent(
+    lease: list[Document],
+) -> None:
+    gone = pod("db-0", "data", node="a1", metadata={"deletionTimestamp": at(timedelta(hours=1))})
+    item = why("pod/db-0", gone, *BOUND, down("a1", "node.kubernetes.io/unreachable"), *lease)
+    assert_problem(item, Reason.POD_TERMINATING)
+    assert ("out-of-service=" in item.advice[0]) == (lease == [OLD])
+
+
+def test_a_node_is_not_ready_by_its_condition_before_it_is_tainted() -> None:
+    made = reporting("a1", "Unknown")
+    item = why("pod/db-0", *RUNNING, {**made, "spec": {}})
+    assert_problem(item, Reason.NO_NODE_FITS)
+    assert "does not respond" in item.message
 
 
 def test_the_advice_about_a_pod_without_claims_leaves_volumes_out() -> None:

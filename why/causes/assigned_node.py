@@ -3,7 +3,8 @@
 from binder.matching.rejection import Reason
 from kube.objects.model import Pod
 from why.causes.finding import Finding, Step
-from why.causes.objects import OUT_OF_SERVICE, UNREACHABLE, not_ready, pod_link, pod_object
+from why.causes.kubelets import NodeState, power_advice, shown, state_of
+from why.causes.objects import pod_link, pod_object
 from why.causes.reported import quoted
 from why.facts.facts import Facts, Source
 from why.report.report import Evidence, Link
@@ -31,8 +32,8 @@ def node_missing(facts: Facts, pod: Pod) -> Finding | None:
 def node_unreachable(facts: Facts, pod: Pod) -> Finding | None:
     """The kubelet of the pod's node does not report at all: what it reported before is out of date."""
     node = facts.need(Source.NODES).nodes.get(pod.node_name)
-    is_unreachable = node is not None and any(taint.key == UNREACHABLE for taint in node.taints)
-    return node_not_ready(facts, pod) if is_unreachable else None
+    is_silent = node is not None and state_of(facts, node) is NodeState.SILENT
+    return node_not_ready(facts, pod) if is_silent else None
 
 
 def node_not_ready(facts: Facts, pod: Pod) -> Finding | None:
@@ -40,13 +41,13 @@ def node_not_ready(facts: Facts, pod: Pod) -> Finding | None:
     (node_lifecycle_controller.go).
     """
     node = facts.need(Source.NODES).nodes.get(pod.node_name)
-    if node is None or not not_ready(node):
+    if node is None or state_of(facts, node) is NodeState.READY:
         return None
     return Finding(
         Reason.NO_NODE_FITS,
-        f"The pod is assigned to node {node.name}, which is not ready.",
+        f"The pod is assigned to node {node.name}, which {state_of(facts, node)}.",
         (pod_link(pod), Link("Node", node.name, "not ready")),
-        (Evidence(f"node/{node.name} spec.taints", "a node that is ready", not_ready(node)),),
+        shown(facts, node),
         (
             Step(
                 f"kubectl describe node {node.name}",
@@ -64,20 +65,16 @@ def node_lost(facts: Facts, pod: Pod) -> Finding | None:
     if not facts.has(Source.NODES):
         return _reported_lost(facts, pod)
     node = facts.snapshot.nodes.get(pod.node_name)
-    taint = "" if node is None else not_ready(node)
-    if not taint:
+    state = NodeState.READY if node is None else state_of(facts, node)
+    if node is None or state is NodeState.READY:
         return None
     evicted = "Kubernetes deletes the pod after five minutes, unless it tolerates this"
-    note = f"its conditions tell why; {evicted}"
-    message = f"The pod is on node {pod.node_name}, which is not ready, so that the pod does not count as ready either."
-    if taint == UNREACHABLE:
-        stays = "; its volumes stay attached to that node until then" if pod.claims else ""
-        message = f"The pod is on node {pod.node_name}, which does not respond: the pod may still run, or not."
-        note = (
-            f"{evicted}, and it is gone when the node responds again{stays}; only if the node is switched off for "
-            f"good, delete it or taint it {OUT_OF_SERVICE}: its pods are deleted at once, and unwritten data is lost"
-        )
-    return _lost(pod, message, Evidence(f"node/{pod.node_name} spec.taints", "a node that is ready", taint), note)
+    message = f"The pod is on node {node.name}, which is not ready, so that the pod does not count as ready either."
+    if state is NodeState.SILENT:
+        message = f"The pod is on node {node.name}, which does not respond: the pod may still run, or not."
+        evicted += ", and it is gone when the node responds again"
+        evicted += "; its volumes stay attached to that node until then" if pod.claims else ""
+    return _lost(pod, message, shown(facts, node), f"{evicted}; {power_advice(facts, node)}")
 
 
 def _reported_lost(facts: Facts, pod: Pod) -> Finding | None:
@@ -91,10 +88,10 @@ def _reported_lost(facts: Facts, pod: Pod) -> Finding | None:
         return None
     message = f"The pod is on node {pod.node_name}, which is not ready or does not respond."
     note = "ask who may read nodes for the state of that one"
-    return _lost(pod, message, quoted(facts, event), note)
+    return _lost(pod, message, (quoted(facts, event),), note)
 
 
-def _lost(pod: Pod, message: str, evidence: Evidence, note: str) -> Finding:
+def _lost(pod: Pod, message: str, evidence: tuple[Evidence, ...], note: str) -> Finding:
     links = (pod_link(pod), Link("Node", pod.node_name, "not ready"))
     step = Step(f"kubectl describe node {pod.node_name}", note)
-    return Finding(Reason.NO_NODE_FITS, message, links, (evidence,), (step,))
+    return Finding(Reason.NO_NODE_FITS, message, links, evidence, (step,))

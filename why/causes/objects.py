@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from binder.matching.evidence import affinity_text
 from binder.matching.matching import class_of, controller_rejection, default_class
 from binder.matching.rejection import Reason
-from kube.objects.model import Claim, Node, Pod, Volume
+from kube.objects.model import Claim, Pod, Volume
 from kube.rules.duration import age_text
 from kube.rules.topology import volume_zone
 from why.facts.facts import Facts, Source
@@ -23,9 +23,6 @@ POD = "Pod"
 UNREACHABLE: Final = "node.kubernetes.io/unreachable"
 NOT_READY: Final = ("node.kubernetes.io/not-ready", UNREACHABLE)
 """Taints of nodes whose kubelet does not report, or reports that it is not ready (node_lifecycle_controller.go)."""
-
-OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
-"""The taint by which an administrator confirms that a node is switched off (podgc/gc_controller.go)."""
 
 _OF_ANY_DRIVER: Final = frozenset({"block", "com", "csi", "disk", "driver", "file", "io", "local", "org"})
 """Parts of drivers' names that tell none from another."""
@@ -73,11 +70,6 @@ def with_default_class(facts: Facts, claim: Claim) -> Claim:
         return claim
     default = default_class(facts.need(Source.CLASSES).classes.values())
     return claim if default is None else replace(claim, storage_class=default.name)
-
-
-def not_ready(node: Node) -> str:
-    """Return the key of the taint that marks the node as not ready, empty if it is ready."""
-    return next((taint.key for taint in node.taints if taint.key in NOT_READY), "")
 
 
 def users_of(facts: Facts, claim: Claim) -> Iterator[Pod]:

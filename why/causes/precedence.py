@@ -20,6 +20,7 @@ from why.causes.claims import (
 )
 from why.causes.finding import ClaimCheck, PodCheck, VolumeCheck
 from why.causes.pods import (
+    attach_conflict,
     attachment,
     devices,
     missing_volumes,
@@ -140,7 +141,7 @@ PLACED_POD_CHECKS: Final[tuple[PodCheck, ...]] = (
     topology.assigned_out_of_reach,
     # Without its kubelet nothing starts the pod, whatever was reported before.
     assigned_node.node_unreachable,
-    attachment.attach_conflict,
+    attach_conflict.attach_conflict,
     attachment.driver_not_on_node,
     attachment.volume_unhealthy,
     attachment.attach_failed,

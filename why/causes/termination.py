@@ -15,13 +15,11 @@ from kube.objects.model import Pod, Volume
 from kube.rules.duration import age_text
 from why.causes.assigned_node import node_lost
 from why.causes.finding import Finding, Step
+from why.causes.kubelets import NodeState, power_advice, shown, state_of
 from why.causes.leases import look_for_pv_controller, without_controller_manager
 from why.causes.objects import (
-    OUT_OF_SERVICE,
-    UNREACHABLE,
     named,
     nodes_with,
-    not_ready,
     pod_link,
     pod_object,
     stem_of,
@@ -144,19 +142,17 @@ def _of_node(facts: Facts, pod: Pod) -> _Obstacle | None:
             (Link("Node", pod.node_name, "not found"),),
             without_controller_manager(facts),
         )
-    taint = not_ready(node)
-    if not taint:
+    state = state_of(facts, node)
+    if state is NodeState.READY:
         return None
-    state = "does not respond" if taint == UNREACHABLE else "is not ready"
     return _Obstacle(
         f"the kubelet of its node {node.name}, which has to end it, {state}",
         Step(
             f"kubectl describe node {node.name}",
-            "the pod goes when the node is ready again; only if it is switched off for good, delete the node or taint "
-            f"it {OUT_OF_SERVICE}: its pods are deleted at once, and unwritten data is lost",
+            f"the pod goes when the node is ready again; {power_advice(facts, node)}",
         ),
         (Link("Node", node.name, "not ready"),),
-        (Evidence(f"node/{node.name} spec.taints", "a node that is ready", taint),),
+        shown(facts, node),
     )
 
 

@@ -18,6 +18,7 @@ from why.facts.details import (
     DeviceClaimRecord,
     EventRecord,
     LeaseRecord,
+    NodeDetails,
     PodDetails,
     QuotaRecord,
     SnapshotRecord,
@@ -27,6 +28,7 @@ from why.facts.facts import Source
 
 _CLAIM: Final = msgspec.json.Decoder(wire.Claim)
 _POD: Final = msgspec.json.Decoder(wire.Pod)
+_NODE: Final = msgspec.json.Decoder(wire.Node)
 _VOLUME: Final = msgspec.json.Decoder(wire.Volume)
 _EVENT: Final = msgspec.json.Decoder(wire.Event)
 _LEASE: Final = msgspec.json.Decoder(wire.Lease)
@@ -106,6 +108,12 @@ def _began(states: Sequence[wire.ContainerState]) -> bool:
     )
 
 
+def node_details(raw: bytes | Raw) -> NodeDetails:
+    status = _NODE.decode(raw).status or wire.NodeStatus()
+    ready = next((each for each in _conditions(status.conditions) if each.type == "Ready"), None)
+    return NodeDetails(ready, tuple(status.volumes_in_use or ()))
+
+
 def volume_details(raw: bytes | Raw) -> VolumeDetails:
     decoded = _VOLUME.decode(raw)
     metadata, status = decoded.metadata or wire.Metadata(), decoded.status or wire.VolumeStatus()
@@ -161,7 +169,11 @@ def attachment_details(raw: bytes | Raw) -> AttachmentDetails:
     attach, detach = status.attach_error or wire.VolumeError(), status.detach_error or wire.VolumeError()
     metadata = decoded.metadata or wire.Metadata()
     return AttachmentDetails(
-        attach.message or "", detach.message or "", metadata.deletion_timestamp, metadata.creation_timestamp
+        attach.message or "",
+        detach.message or "",
+        metadata.deletion_timestamp,
+        metadata.creation_timestamp,
+        tuple(metadata.finalizers or ()),
     )
 
 
@@ -195,6 +207,7 @@ def detail_decoders(sweeps: str) -> Mapping[Source, Callable[[bytes | Raw], Any]
     return {
         Source.CLAIMS: claim_details,
         Source.PODS: pod_details,
+        Source.NODES: node_details,
         Source.ATTACHMENTS: attachment_details,
         Source.EVENTS: event,
         Source.LEASES: partial(lease, sweeps=sweeps),

@@ -67,6 +67,17 @@ class PodDetails(Struct, frozen=True, gc=False):
     waits: tuple[str, ...] = ()
 
 
+class NodeDetails(Struct, frozen=True, gc=False):
+    """What a node's kubelet reports. `ready` is the condition Ready, None if the object has none.
+
+    `in_use` are the volumes that the kubelet has mounted, `kubernetes.io/csi/DRIVER^HANDLE` for those of a CSI driver
+    (status.volumesInUse).
+    """
+
+    ready: Condition | None = None
+    in_use: tuple[str, ...] = ()
+
+
 class VolumeDetails(Struct, frozen=True, gc=False):
     """The fields of a volume that is being deleted or has failed. `message` is why, in the words of `status`."""
 
@@ -132,6 +143,7 @@ class AttachmentDetails(Struct, frozen=True, gc=False):
     detach_error: str = ""
     deleted: datetime | None = None
     created: datetime | None = None
+    finalizers: tuple[str, ...] = ()
 
 
 class SnapshotRecord(_Named, frozen=True, gc=False):

@@ -25,6 +25,7 @@ from why.facts.details import (
     DeviceClaimRecord,
     EventRecord,
     LeaseRecord,
+    NodeDetails,
     PodDetails,
     QuotaRecord,
     SnapshotRecord,
@@ -145,6 +146,7 @@ class Facts:
     skipped: Mapping[Source, str] = field(default_factory=dict)
     claims: Mapping[str, ClaimDetails] = field(default_factory=dict)
     pods: Mapping[str, PodDetails] = field(default_factory=dict)
+    nodes: Mapping[str, NodeDetails] = field(default_factory=dict)
     volumes: Mapping[str, VolumeDetails] = field(default_factory=dict)
     events: Mapping[ObjectKey, tuple[EventRecord, ...]] = field(default_factory=dict)
     leases: Mapping[str, LeaseRecord] = field(default_factory=dict)

@@ -104,6 +104,15 @@ class Pod(Wire):
     status: PodStatus | None = None
 
 
+class NodeStatus(Status):
+    volumes_in_use: Texts = None
+
+
+class Node(Wire):
+    metadata: Metadata | None = None
+    status: NodeStatus | None = None
+
+
 class VolumeStatus(Wire):
     message: Text = None
 

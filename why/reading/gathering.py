@@ -17,6 +17,7 @@ from kube.objects.model import (
     PROVISIONED_BY,
     Claim,
     Namespace,
+    Node,
     Pod,
     Record,
     StorageClass,
@@ -31,6 +32,7 @@ from why.facts.decode_details import (
     claim_details,
     detail_decoders,
     event,
+    node_details,
     pod_details,
     volume_details,
 )
@@ -156,6 +158,7 @@ class Gathering:
             skipped=dict(skipped),
             claims=dict(self._details[Source.CLAIMS]),
             pods=dict(self._details[Source.PODS]),
+            nodes=dict(self._details[Source.NODES]),
             volumes=dict(self._volumes),
             events={key: latest_events(events) for key, events in self._events.items()},
             leases=dict(self._details[Source.LEASES]),
@@ -208,20 +211,31 @@ class Gathering:
         key = record_key(record)
         self._records[kind][key] = record
         self._changed.add(kind)
-        if isinstance(record, Claim):
-            self._details[Source.CLAIMS][key] = details = claim_details(raw)
-            self._wanted.update((key, record.volume_name) if record.volume_name else (key,))
-            if not record.volume_name and details.data_source is not None and details.data_source.kind == kind:
-                self._copied.add(f"{record.namespace}/{details.data_source.name}")
-        elif isinstance(record, Pod):
-            self._wanted.update(record.claim_keys)
-            if not self._only_waiting or record.phase == "Pending" or record.deleting:
-                self._details[Source.PODS][key] = pod_details(raw)
-        elif isinstance(record, Volume):
-            if record.deleting or record.phase == "Failed":
+        match record:
+            case Claim():
+                self._claim(record, key, raw)
+            case Pod():
+                self._pod(record, key, raw)
+            case Volume() if record.deleting or record.phase == "Failed":
                 self._volumes[key] = volume_details(raw)
-        elif isinstance(record, VolumeAttachment):
-            self._details[Source.ATTACHMENTS][key] = attachment_details(raw)
+            case Node():
+                self._details[Source.NODES][key] = node_details(raw)
+            case VolumeAttachment():
+                self._details[Source.ATTACHMENTS][key] = attachment_details(raw)
+
+    def _claim(self, claim: Claim, key: str, raw: bytes | Raw) -> None:
+        self._details[Source.CLAIMS][key] = details = claim_details(raw)
+        self._wanted.update((key, claim.volume_name) if claim.volume_name else (key,))
+        source = details.data_source
+        if not claim.volume_name and source is not None and source.kind == "PersistentVolumeClaim":
+            self._copied.add(f"{claim.namespace}/{source.name}")
+
+    def _pod(self, pod: Pod, key: str, raw: bytes | Raw) -> None:
+        # A pod that runs matters if one waits for a volume that it uses: what creates it again if it is deleted?
+        shares = not self._wanted.isdisjoint(pod.claim_keys)
+        self._wanted.update(pod.claim_keys)
+        if not self._only_waiting or pod.phase == "Pending" or pod.deleting or shares:
+            self._details[Source.PODS][key] = pod_details(raw)
 
     def _event(self, raw: bytes | Raw) -> None:
         about = event(raw)

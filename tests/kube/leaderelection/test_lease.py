@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -29,6 +30,7 @@ def record(holder: str = "other", version: str = "1", renewed: str = "2026-01-01
         pytest.param(Observed(record("me"), 0.0), Renew(4), id="ours, however old"),
         pytest.param(Observed(record(), 90.0), StandBy("other", 5.0), id="seen alive lately"),
         pytest.param(Observed(record(), 85.0), Acquire(5), id="no change for its duration"),
+        pytest.param(Observed(replace(record(""), transitions=2**31 - 1), 99.0), Acquire(0), id="no greater number"),
     ],
 )
 def test_decision(observed: Observed | None, expected: Acquire | Renew | StandBy) -> None:

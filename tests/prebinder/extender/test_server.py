@@ -107,17 +107,18 @@ async def test_a_body_that_does_not_come_is_given_up() -> None:
         writer.close()
 
 
-async def test_bodies_that_are_on_their_way_do_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("prebinder.extender.server.BODIES_AT_ONCE", len(BODY) + 10)
+async def test_bodies_that_are_promised_keep_no_other_out() -> None:
+    """16 bodies of 4 MiB would be all that is permitted together."""
     async with running_extender(answers()) as server:
-        _, writer = await asyncio.open_connection(LOOPBACK, server.port)
-        writer.write(b"POST /filter HTTP/1.1\r\nHost: x\r\nContent-Length: 11\r\n\r\n{")
-        await server.counts.some_began.wait()
-        assert await server.post("filter", BODY) == (503, b"too many requests at once\n")
-        server.counts.some_ended.clear()
-        writer.transport.abort()
-        await server.counts.some_ended.wait()
+        promising = [(await asyncio.open_connection(LOOPBACK, server.port))[1] for _ in range(16)]
+        for writer in promising:
+            writer.write(b"POST /filter HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n{" % MAX_BODY_BYTES)
+        while server.counts.inflight < len(promising):
+            server.counts.some_began.clear()
+            await server.counts.some_began.wait()
         assert (await server.post("filter", BODY))[0] == 200
+        for writer in promising:
+            writer.transport.abort()
 
 
 async def test_a_client_that_goes_away_stops_nothing(caplog: pytest.LogCaptureFixture) -> None:

@@ -22,7 +22,12 @@ from tests.scheduler.extender_requests import (
 from tests.test_architecture import ARCHITECTURE, FLOWCHARTS, arrows_of, modules_in
 
 EVENT: Stack = ("kube/store/collection", "scheduler/extender/cache")
-REQUEST: Stack = ("prebinder/extender/server", "scheduler/extender/extender", "scheduler/extender/rules")
+REQUEST: Stack = (
+    "prebinder/serving/connections",
+    "prebinder/extender/server",
+    "scheduler/extender/extender",
+    "scheduler/extender/rules",
+)
 CLUSTER: list[Record] = [
     *nodes(),
     claim(),

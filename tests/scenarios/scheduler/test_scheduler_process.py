@@ -14,13 +14,25 @@ from devcluster.control_plane.nodes import spread
 from tests.command_process import command
 from tests.controller_process import running
 from tests.scenarios.environment import documents
-from tests.scenarios.environment.admin import Admin, Document
-from tests.scenarios.environment.documents import HOSTNAME, claim_spec
+from tests.scenarios.environment.admin import Admin
+from tests.scenarios.environment.documents import claim_spec
 from tests.scenarios.environment.scheduler_pods import pod
 from tests.scenarios.environment.waiting import eventually
 from tests.scenarios.environment.world import World, lived_in
 from tests.scenarios.processes.controller import SYSTEM, apply_manifests
-from tests.scenarios.processes.scheduler_process import ACCOUNT, HEAD, LEASE, ended, flags, is_leading, leads, stopped
+from tests.scenarios.processes.scheduler_process import (
+    ACCOUNT,
+    HEAD,
+    LEASE,
+    ended,
+    event_about,
+    flags,
+    is_leading,
+    leads,
+    preempts,
+    schedules_with_volumes,
+    stopped,
+)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -28,16 +40,6 @@ async def account(cluster: DevCluster) -> Path:
     """A kubeconfig with the rights that the component grants."""
     await apply_manifests(cluster, ["scheduler"])
     return await cluster.kubeconfig_for_service_account(SYSTEM, ACCOUNT)
-
-
-async def event_about(world: World, namespace: str, reason: str, about: str) -> Document:
-    def is_recorded(events: list[Document]) -> bool:
-        return any((event["reason"], event["regarding"]["name"]) == (reason, about) for event in events)
-
-    events = await eventually(
-        lambda: world.admin.list("Event", namespace), is_recorded, f"an Event {reason} about {about}"
-    )
-    return next(event for event in events if (event["reason"], event["regarding"]["name"]) == (reason, about))
 
 
 async def test_the_manifests_grant_all_that_scheduling_takes(
@@ -57,43 +59,6 @@ async def test_the_manifests_grant_all_that_scheduling_takes(
     assert 'pvc_prebinder_scheduler_node_requested_ratio{resource="cpu",stat="max",zone="zone-a"}' in metrics
     lease = await own_world.admin.get("Lease", LEASE, SYSTEM)
     assert not lease["spec"].get("holderIdentity"), "the Lease was not given back"
-
-
-async def schedules_with_volumes(world: World) -> None:
-    """A volume that is there, and one to be made: it is not provisioned, so the pod waits."""
-    disks, made = await world.storage_class(None), await world.storage_class(None, "made", provisioner="none.example")
-    await world.volumes(disks, world.volume("pv", disks, zone="zone-b"))
-    claims = {"data": disks, "new": made}
-    await world.admin.create(*(documents.claim(world.namespace, name, claim_spec(of)) for name, of in claims.items()))
-    await world.admin.create(pod(world, "plain"), pod(world, "db", "data"), pod(world, "waits", "new"))
-    await world.all_run("plain", "db")
-
-    async def selected() -> str:
-        claim = (await world.claims())["new"]
-        return str(claim["metadata"].get("annotations", {}).get("volume.kubernetes.io/selected-node", ""))
-
-    await eventually(selected, bool, "a node is selected for the volume to be made")
-
-
-async def preempts(world: World) -> None:
-    """Two pods want the same port of the same node."""
-    low, high = world.name("low"), world.name("high")
-    for name, value in ((low, 1), (high, 2)):
-        await world.admin.create(
-            {
-                "apiVersion": "scheduling.k8s.io/v1",
-                "kind": "PriorityClass",
-                "metadata": {"name": name},
-                "value": value,
-            }
-        )
-    for name, priority in (("victim", low), ("winner", high)):
-        wanted = pod(world, name, priorityClassName=priority, nodeSelector={HOSTNAME: "node-1"})
-        wanted["spec"]["containers"][0]["ports"] = [{"containerPort": 7777, "hostPort": 7777}]
-        await world.admin.create(wanted)
-        await world.all_run(name)
-    assert "victim" not in await world.pods()
-    await event_about(world, world.namespace, "Preempted", "victim")
 
 
 async def test_a_changed_configuration_is_applied_and_a_wrong_one_is_reported(

@@ -229,7 +229,8 @@ async def test_a_volume_that_cannot_be_attached(own_world: World, asker: Asker) 
     await world.admin.create(not_started(world, second, "moved"))
     item = await asker.names("pod/moved", "AttachConflict")
     assert item["causes"][-1]["name"] == first
-    await typed(world, item["next"][0].replace("kubectl taint", "kubectl --dry-run=server taint"))
+    assert "taint" not in item["next"][0]
+    await typed(world, item["next"][0])
     await world.admin.delete("Pod", "moved", world.namespace)
     await world.admin.patch("VolumeAttachment", attachment, {"metadata": {"finalizers": None}})
 
@@ -297,3 +298,43 @@ async def test_what_pvc_prebinder_keeps_back(own_world: World, asker: Asker) -> 
 async def annotated(world: World, word: str, annotations: Mapping[str, str | None]) -> None:
     patch = {"metadata": {"annotations": {world.prefix + key: value for key, value in annotations.items()}}}
     await world.admin.patch("PersistentVolume", world.name(word), patch)
+
+
+async def test_a_rolling_update_that_waits_for_the_volume_of_its_old_pod(own_world: World, asker: Asker) -> None:
+    """The patch ends the wait, and the Deployment creates the old pod again if only that is deleted."""
+    world = own_world
+    now = await world.storage_class(None, binding=IMMEDIATE)
+    await world.volumes(now, world.volume("disk", now, access_modes=("ReadWriteOncePod",)))
+    await world.admin.create(claim(world.namespace, "data", claim_spec(now, access_modes=("ReadWriteOncePod",))))
+    await _applied(world, deployment(world, "one"))
+    await eventually(world.pods, lambda pods: _running(pods) == ["one"], "the first version runs")
+
+    await _applied(world, deployment(world, "two"))
+    await eventually(world.pods, lambda pods: len(pods) == 2, "the second version waits")
+    (waiting,) = [name for name, pod in (await world.pods()).items() if pod["metadata"]["labels"]["version"] == "two"]
+    item = await asker.names(f"pod/{waiting}", "ReadWriteOncePodInUse")
+    assert "patch deployment db " in item["next"][0]
+    await typed(world, item["next"][0])
+    await eventually(world.pods, lambda pods: _running(pods) == ["two"], "the second version runs alone")
+
+
+def _running(pods: Mapping[str, Document]) -> list[str]:
+    """Return the versions of all pods, if every one runs."""
+    is_running = all(pod["status"]["phase"] == "Running" for pod in pods.values())
+    return [pod["metadata"]["labels"]["version"] for pod in pods.values()] if is_running else []
+
+
+async def _applied(world: World, document: Document) -> None:
+    await world.cluster.run_kubectl("apply", "-f", "-", given=json.dumps(document))
+
+
+def deployment(world: World, version: str) -> Document:
+    """One replica in this version, updated as a Deployment is if it does not say how."""
+    labels = {"app": "db"}
+    template = {"metadata": {"labels": {**labels, "version": version}}, "spec": pod_spec(("data",))}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"namespace": world.namespace, "name": "db"},
+        "spec": {"replicas": 1, "selector": {"matchLabels": labels}, "template": template},
+    }

@@ -15,6 +15,7 @@ from tests.why.documents import (
     event,
     lease,
     node,
+    of_deployment,
     pod,
     storage_class,
     volume,
@@ -47,6 +48,12 @@ UNSCHEDULABLE = {
     "reason": "Unschedulable",
     "message": "0/2 nodes are available: 2 node(s) did not have enough free storage.",
 }
+
+UPDATE = [
+    of_deployment(placed("new", "data"), "db", "7c9"),
+    of_deployment(pod("old", "data", node="b1"), "db", "5d8"),
+]
+"""The pods of a Deployment in a rolling update."""
 
 DUMPS = {
     "a volume for the claim is too small, and a pod waits": Dump(
@@ -179,19 +186,20 @@ DUMPS = {
     ),
     "the old pod of a Deployment has the volume": Dump(
         "AttachConflict",
-        [placed("new", "data"), pod("old", "data", node="b1"), *BOUND_ANYWHERE, attachment("b1"), *NODES, OF_NOTHING],
-        "kubectl -n web delete pod old",
+        [*UPDATE, *BOUND_ANYWHERE, attachment("b1"), *NODES, OF_NOTHING],
+        "kubectl -n web patch deployment db --type=merge",
+        "delete pod",
     ),
     "the old pod of a Deployment has the volume, and attachments are not in the dump": Dump(
         "AttachConflict",
         [
-            placed("new", "data"),
-            pod("old", "data", node="b1"),
+            *UPDATE,
             *BOUND_ANYWHERE,
             *NODES,
             event("Pod", "new", "FailedAttachVolume", 'Multi-Attach error for volume "pv-1" Volume is already used'),
         ],
-        "kubectl -n web delete pod old",
+        "kubectl -n web patch deployment db --type=merge",
+        "delete pod",
     ),
     "a driver cannot detach": Dump(
         "AttachConflict",

@@ -14,6 +14,7 @@ from tests.why.documents import (
     claim,
     csi_node,
     event,
+    kubelet_lease,
     lease,
     metadata,
     node,
@@ -238,7 +239,7 @@ DUMPS = {
             *ON_A1[:4],
             {**node("a1"), "spec": {"taints": [{"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}]}},
         ],
-        "assigned to node a1, which is not ready",
+        "assigned to node a1, which does not respond",
     ),
     "its kubelet has not reported since a mount failed": Dump(
         "NoNodeFits",
@@ -247,7 +248,7 @@ DUMPS = {
             down("a1", "node.kubernetes.io/unreachable"),
             event("Pod", "db-0", "FailedMount", "timed out", reporter="kubelet", ago=HOUR),
         ],
-        "assigned to node a1, which is not ready",
+        "assigned to node a1, which does not respond",
     ),
     "its kubelet reports that it is not ready, and that a mount fails": Dump(
         "MountFailed",
@@ -305,17 +306,18 @@ DUMPS = {
         "configmap",
     ),
     "the node that had the volume was deleted": Dump(
-        "AttachConflict", [*ON_A1, attachment("gone")], "kubectl describe volumeattachment csi-gone", "get pods -A"
+        "AttachConflict", [*ON_A1, attachment("gone")], "does it run, without --disable-force-detach", "get pods -A"
     ),
     "the node that has the volume is switched off": Dump(
         "AttachConflict",
-        [*ON_A1, down("b1", "node.kubernetes.io/unreachable"), attachment("b1")],
+        [*ON_A1, down("b1", "node.kubernetes.io/unreachable"), kubelet_lease("b1", HOUR), attachment("b1")],
         "out-of-service",
+        '["kubectl taint',
     ),
     "the node that has the volume waits for its CSI driver, and is up": Dump(
         "AttachConflict",
         [*ON_A1, down("b1", f"{EBS}/agent-not-ready"), attachment("b1")],
-        "six minutes",
+        "waiting longer does not help",
         "out-of-service",
     ),
 }

@@ -17,6 +17,7 @@ from why.causes.objects import (
     pod_link,
     users_of,
 )
+from why.causes.pods.other_users import end_of
 from why.causes.reported import quoted
 from why.causes.termination import held_up_by
 from why.facts.details import ClaimDetails, Condition, EventRecord
@@ -200,22 +201,13 @@ def used_by_another_pod(facts: Facts, pod: Pod) -> Finding | None:
         holder = next((user for user in users_of(facts, claim) if user.node_name and user.key != pod.key), None)
         if holder is None:
             continue
-        step = Step(
-            f"kubectl -n {holder.namespace} delete pod {holder.name}",
-            "ends what that pod does; its controller, if it has one, starts it again",
-        )
-        if holder.deleting:
-            step = Step(
-                f"kubectl -n {holder.namespace} get pod {holder.name} --watch",
-                f"it is being deleted: wait until node {holder.node_name} has ended it",
-            )
         finding = Finding(
             Reason.VOLUME_IN_USE,
             f"Claim {claim.name} is ReadWriteOncePod, and pod {holder.name} uses it"
             f"{', which is being deleted' if holder.deleting else ''}.",
             (pod_link(pod), claim_link(claim), pod_link(holder, f"on node {holder.node_name}")),
             (Evidence(claim_object(claim, "spec.accessModes"), "no other pod", f"in use by pod {holder.name}"),),
-            (step,),
+            (end_of(facts, holder, pod),),
         )
         return held_up_by(facts, holder, finding)
     return None

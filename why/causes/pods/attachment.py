@@ -7,20 +7,18 @@ from datetime import timedelta
 from typing import Final
 
 from binder.matching.rejection import Reason
-from kube.objects.model import READ_WRITE_ONCE, READ_WRITE_ONCE_POD, Claim, Pod, Volume, VolumeAttachment
+from kube.objects.model import Claim, Pod, Volume, VolumeAttachment
 from kube.rules.duration import age_text
 from why.causes.finding import Finding, Step
 from why.causes.leases import lapsed_lease, lease_name
 from why.causes.objects import (
-    OUT_OF_SERVICE,
     claim_link,
     named,
     nodes_with,
-    not_ready,
     pod_link,
-    users_of,
     volume_link,
 )
+from why.causes.pods.attach_conflict import user_elsewhere
 from why.causes.pods.mount_events import (
     FAILED,
     are_mounted,
@@ -31,8 +29,8 @@ from why.causes.pods.mount_events import (
     volumes_of,
     without_driver,
 )
+from why.causes.pods.other_users import end_of
 from why.causes.reported import quoted
-from why.causes.termination import held_up_by
 from why.causes.volume_state import volume_terminating as terminating
 from why.causes.volume_state import volume_unhealthy as unhealthy
 from why.facts.details import AttachmentDetails
@@ -42,106 +40,6 @@ from why.report.report import Evidence, Link
 _MULTI_ATTACH: Final = re.compile(r"Multi-Attach error|already (?:exclusively )?(?:attached|used by pod)")
 _PATIENCE: Final = timedelta(minutes=2)
 """How long an attacher may report nothing."""
-
-_HAS_IT: Final = "has the volume"
-"""Of a node that is ready, or of which that is not known."""
-
-_ONE_NODE: Final = frozenset({READ_WRITE_ONCE, READ_WRITE_ONCE_POD})
-
-
-def attach_conflict(facts: Facts, pod: Pod) -> Finding | None:
-    """A volume for one node is still attached to another (Multi-Attach error, reconciler.go of attachdetach)."""
-    if are_mounted(facts, pod):
-        return None
-    snapshot = facts.need(Source.CLAIMS, Source.VOLUMES, Source.ATTACHMENTS)
-    for claim, volume in volumes_of(pod, snapshot):
-        if not set(volume.access_modes) <= _ONE_NODE:
-            continue
-        attached = [
-            attachment
-            for attachment in snapshot.attachments.values()
-            if attachment.volume_name == volume.name and attachment.attached
-        ]
-        holders = [attachment for attachment in attached if attachment.node_name != pod.node_name]
-        if not holders or len(holders) < len(attached):
-            continue
-        holder = holders[0].node_name
-        user = _other_user(facts, claim, pod)
-        state, step = _about_holder(facts, holders[0], user)
-        finding = Finding(
-            Reason.ATTACH_CONFLICT,
-            f"Volume {volume.name} is still attached to node {holder}, and may be attached to one node only.",
-            (
-                pod_link(pod, f"on node {pod.node_name}"),
-                claim_link(claim),
-                volume_link(volume),
-                Link("Node", holder, state),
-                *((pod_link(user, "uses it there"),) if user is not None and user.node_name == holder else ()),
-            ),
-            (
-                Evidence(
-                    f"volumeattachment/{holders[0].name}", f"attached to {pod.node_name}", f"attached to {holder}"
-                ),
-                *_detach_error(facts, holders[0].name),
-            ),
-            (step,),
-        )
-        # What helps against a node that is down is known already.
-        return finding if user is None or state != _HAS_IT else held_up_by(facts, user, finding)
-    return None
-
-
-def _other_user(facts: Facts, claim: Claim, pod: Pod) -> Pod | None:
-    """Return a pod on another node that uses the claim: its volume is not detached before that pod has ended."""
-    others = (user for user in users_of(facts, claim) if user.node_name not in {"", pod.node_name})
-    return next(others, None)
-
-
-def _until_it_ends(user: Pod) -> Step:
-    if user.deleting:
-        note = f"it is being deleted: wait until node {user.node_name} has ended it"
-        return Step(f"kubectl -n {user.namespace} get pod {user.name} --watch", note)
-    return Step(
-        f"kubectl -n {user.namespace} delete pod {user.name}",
-        "ends what that pod does; a Deployment whose pods use a ReadWriteOnce claim needs one replica and strategy "
-        "Recreate, or each update waits like this",
-    )
-
-
-def _about_holder(facts: Facts, attachment: VolumeAttachment, user: Pod | None) -> tuple[str, Step]:
-    """Return the state of the node that has the volume, and what will detach it."""
-    holder = attachment.node_name
-    wait = Step(
-        f"kubectl get pods -A --field-selector spec.nodeName={holder}",
-        "wait: Kubernetes detaches it, after six minutes at the latest, once no pod on that node uses it",
-    )
-    if not facts.has(Source.NODES):
-        return _HAS_IT, wait
-    node = facts.snapshot.nodes.get(holder)
-    if node is None:
-        return "not found", Step(
-            f"kubectl describe volumeattachment {attachment.name}",
-            "the node is gone, and Kubernetes detaches the volume after six minutes at the latest; if it does not, "
-            f"does {attachment.attacher} run?",
-        )
-    if not not_ready(node):
-        if user is not None and user.node_name == holder:
-            return _HAS_IT, _until_it_ends(user)
-        if any(_detach_error(facts, attachment.name)):
-            note = f"{attachment.attacher} cannot detach it: see the driver's logs"
-            return _HAS_IT, Step(f"kubectl describe volumeattachment {attachment.name}", note)
-        return _HAS_IT, wait
-    return "not ready", Step(
-        f"kubectl taint node {holder} {OUT_OF_SERVICE}",
-        "only if that node is switched off: its pods are deleted at once, and unwritten data is lost",
-    )
-
-
-def _detach_error(facts: Facts, name: str) -> Iterator[Evidence]:
-    details = facts.attachments.get(name)
-    if details is not None and details.detach_error:
-        words = " ".join(details.detach_error.split())
-        yield Evidence(f"volumeattachment/{name} status.detachError", "", f'"{words}"')
 
 
 def driver_not_on_node(facts: Facts, pod: Pod) -> Finding | None:
@@ -283,7 +181,7 @@ def reported_by_kubelet(facts: Facts, pod: Pod) -> Finding | None:
         if reported is not None:
             return reported
         verb = "mounted" if code is Reason.MOUNT_FAILED else "attached"
-        user = _user_elsewhere(facts, pod) if code is Reason.ATTACH_CONFLICT else None
+        user = user_elsewhere(facts, pod) if code is Reason.ATTACH_CONFLICT else None
         driver = unavailable(facts, pod, event)
         step = Step(f"kubectl -n {pod.namespace} describe pod {pod.name}") if not driver else let_it_run(driver, pod)
         return Finding(
@@ -294,17 +192,6 @@ def reported_by_kubelet(facts: Facts, pod: Pod) -> Finding | None:
                 *((pod_link(user, f"on node {user.node_name}"),) if user is not None else ()),
             ),
             (quoted(facts, event),),
-            (step if user is None else _until_it_ends(user),),
+            (step if user is None else end_of(facts, user, pod),),
         )
-    return None
-
-
-def _user_elsewhere(facts: Facts, pod: Pod) -> Pod | None:
-    """Return a pod on another node that uses a claim of this one for one node."""
-    claims = (facts.snapshot.claims.get(key) for key in pod.claim_keys)
-    for claim in claims:
-        if claim is not None and set(claim.access_modes) <= _ONE_NODE:
-            user = _other_user(facts, claim, pod)
-            if user is not None:
-                return user
     return None

@@ -1,74 +1,36 @@
 """The admission policies of manifests/components: with them the accounts can do their work, and nothing beside it."""
 
-from collections.abc import AsyncIterator, Mapping
 from functools import partial
 from itertools import count
-from typing import Any, Final
+from typing import Final
 
 import pytest
-import pytest_asyncio
-import yaml
 
-from devcluster.cluster import DevCluster
-from devcluster.control_plane.components import Options
-from devcluster.control_plane.nodes import spread
 from devcluster.driver.health import VolumeFault
-from soak.stage.rights import rendered
-from tests.scenarios.environment.admin import Admin, Rejected
+from tests.scenarios.accounts.documents import event, lease
+from tests.scenarios.accounts.stolen_token import SCHEDULER, Patch, Thief
+from tests.scenarios.environment.admin import Document
 from tests.scenarios.environment.documents import PREFIX, claim_spec
 from tests.scenarios.environment.drivers import endpoint_flag, start_directories
 from tests.scenarios.environment.waiting import eventually
-from tests.scenarios.environment.world import World, lived_in
+from tests.scenarios.environment.world import World
 from tests.scenarios.health.probed_volumes import health, quarantined, volumes
 from tests.scenarios.processes.agent import agent_account, start_agent
-from tests.scenarios.processes.controller import ACCOUNT, COMPONENTS, SYSTEM, start_controller
+from tests.scenarios.processes.controller import ACCOUNT, SYSTEM, start_controller
 
-SCHEDULER: Final = "pvc-prebinder-scheduler"
 GATE: Final = f"{PREFIX}volumes"
 OURS: Final = {f"{PREFIX}reserved-for": "default/data"}
 REFERENCE: Final = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": "elsewhere", "name": "data"}
-Patch = Mapping[str, Any]
 _attempts: Final = count()
 """Every one of them would change something: what changes nothing breaks no limit."""
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def limited() -> AsyncIterator[World]:
-    """A world in which all accounts are limited. The policies name the default annotation prefix and gate, so the
-    cluster is one without the controller that other stories share: it would lift the gates.
-    """
-    async with DevCluster(Options()) as cluster, Admin(cluster) as admin:
-        await cluster.add_nodes(spread(6))
-        built = yaml.safe_dump_all(await rendered(cluster, (*COMPONENTS, "scheduler", "account-limits")))
-        await cluster.run_kubectl("apply", "-f", "-", given=built)
-        async with lived_in(World(cluster, admin, PREFIX)) as world:
-            await eventually(partial(in_force, world), bool, "the policies are in force")
-            yield world
-
-
-async def in_force(world: World) -> bool:
-    """The API server takes a policy up some time after it is stored."""
-    disks = await world.admin.find("StorageClass", world.name("probe")) or await world.storage_class(None, "probe")
-    if await world.admin.find("PersistentVolume", world.name("probe")) is None:
-        await world.admin.create(world.volume("probe", disks if isinstance(disks, str) else world.name("probe")))
-    body = {"metadata": {"labels": {"stolen": f"time-{next(_attempts)}"}}}
-    rejections = [
-        await attempt(world, who, "PersistentVolume", world.name("probe"), body) for who in (ACCOUNT, SCHEDULER)
-    ]
-    return all("pvc-prebinder" in rejection for rejection in rejections)
 
 
 async def attempt(  # noqa: PLR0917 - what a request consists of
     world: World, account: str, kind: str, name: str, body: Patch, subresource: str = "", namespace: str = SYSTEM
 ) -> str:
-    """Patch with the identity of a ServiceAccount; return the API server's rejection, empty if it does it."""
+    """Patch an object of the story as a thief of that account's token would."""
     inside = world.namespace if kind != "PersistentVolume" else ""
-    async with Admin(world.cluster, acting_as=f"system:serviceaccount:{namespace}:{account}") as thief:
-        try:
-            await thief.patch(kind, name, body, inside, subresource)
-        except Rejected as rejected:
-            return str(rejected)
-    return ""
+    return await Thief(world.cluster, account, namespace).patch(kind, name, body, inside, subresource)
 
 
 ON_VOLUMES: Final[dict[str, tuple[Patch, str]]] = {
@@ -273,15 +235,30 @@ async def test_an_agent_changes_annotations_of_health_and_nothing_else(limited: 
     for body in (
         {"metadata": {"annotations": OURS}},
         {"metadata": {"annotations": {f"{PREFIX}quarantine": "yes"}}},
+        {"metadata": {"annotations": {f"{PREFIX}healthy-looking": "yes"}}},
         {"metadata": {"finalizers": None}},
         {"spec": {"claimRef": REFERENCE}},
         {"spec": {"persistentVolumeReclaimPolicy": "Delete"}},
     ):
         assert "denied" in await tried(body)
+    anothers = {"metadata": {"annotations": {f"{PREFIX}health": "DataLoss"}}}
+    thief = Thief(limited.cluster, "csi-controller", limited.namespace)
+    assert "of its own driver only" in await thief.patch("PersistentVolume", limited.name("probe"), anothers)
+    anothers_lease = lease("external-provisioner-leader", namespace=limited.namespace)
+    assert "its own Lease only" in await thief.create(anothers_lease)
+    assert "in its own name only" in await thief.create(event(limited, "forged-agent", "kubelet"))
     agent = await start_agent(limited, driver.driver, kubeconfig)
     try:
         driver.break_volume(handle, VolumeFault.GONE)
         await eventually(partial(health, limited), lambda health: health[name] == "Inaccessible", "the agent says so")
+        await eventually(
+            partial(limited.admin.list, "Event", "default"), lambda events: about(events, name), "an Event"
+        )
+        assert "denied" not in agent.log()
     finally:
         await agent.stop()
         await driver.driver.stop()
+
+
+def about(events: list[Document], name: str) -> bool:
+    return any(event["regarding"]["name"] == name for event in events)

@@ -12,6 +12,7 @@ import msgspec
 from kube.decoding.decode import DECODERS
 from kube.objects import model
 from kube.objects.constraints import Constraints
+from kube.objects.labels import LabelSelector, NodeSelector, NodeSelectorTerm, Pairs, Requirement
 from kube.objects.reports import StorageCondition, StorageReports
 from kube.rules.disruption import DisruptionBudget
 from kube.rules.quantity import parse_quantity
@@ -27,17 +28,17 @@ def decoded(document: Mapping[str, object]) -> model.Record | None:
     return None if decode is None else decode(msgspec.json.encode(document))
 
 
-def pairs(mapping: Mapping[str, str] | None) -> model.Pairs:
+def pairs(mapping: Mapping[str, str] | None) -> Pairs:
     return tuple(sorted((mapping or {}).items()))
 
 
-def node_selector(*terms: Mapping[str, str | Sequence[str]]) -> model.NodeSelector:
+def node_selector(*terms: Mapping[str, str | Sequence[str]]) -> NodeSelector:
     """A node selector of `In` terms: `node_selector({"zone": "a"}, {"zone": ["b", "c"]})`."""
-    return model.NodeSelector(
+    return NodeSelector(
         tuple(
-            model.NodeSelectorTerm(
+            NodeSelectorTerm(
                 tuple(
-                    model.Requirement(key, "In", (values,) if isinstance(values, str) else tuple(values))
+                    Requirement(key, "In", (values,) if isinstance(values, str) else tuple(values))
                     for key, values in term.items()
                 )
             )
@@ -56,7 +57,7 @@ def claim(
     storage_class: str | None = "fast",
     access_modes: Iterable[str] = (model.READ_WRITE_ONCE,),
     volume_mode: str = "Filesystem",
-    selector: model.LabelSelector | None = None,
+    selector: LabelSelector | None = None,
     attributes_class: str = "",
     volume_name: str = "",
     phase: str = "Pending",
@@ -101,7 +102,7 @@ def volume(
     attributes_class: str = "",
     zone: str | None = None,
     node: str | None = None,
-    node_affinity: model.NodeSelector | None = None,
+    node_affinity: NodeSelector | None = None,
     claim: str | model.ClaimReference | None = None,
     phase: str = "Available",
     reclaim_policy: str = "Retain",
@@ -177,7 +178,7 @@ def pod(
     phase: str = "Pending",
     scheduler_name: str = "default-scheduler",
     node_selector: Mapping[str, str] | None = None,
-    node_affinity: model.NodeSelector | None = None,
+    node_affinity: NodeSelector | None = None,
     tolerations: Iterable[model.Toleration] = (),
     scheduling_gates: Iterable[str] = (),
     priority: int = 0,
@@ -247,7 +248,7 @@ def budget(
     name: str = "budget", *, namespace: str = "default", labels: Mapping[str, str] | None = None, allowed: int = 0
 ) -> DisruptionBudget:
     """A disruption budget for the pods with these labels; None means all pods of the namespace."""
-    selector = model.LabelSelector(pairs(labels))
+    selector = LabelSelector(pairs(labels))
     return DisruptionBudget(namespace, name, f"uid-budget-{namespace}-{name}", 1, selector, allowed)
 
 

@@ -30,3 +30,16 @@ def test_rooms_form_no_cycle() -> None:
         rooms = {room_of(module) for module in imported(ast.parse(path.read_text())) if module in paths}
         graph.setdefault(room_of(name), set()).update(rooms - {room_of(name)})
     TopologicalSorter(graph).prepare()
+
+
+def imports_anywhere(tree: ast.Module) -> Iterator[str]:
+    """As `imported`, and those in functions and for types."""
+    for node in ast.walk(tree):
+        yield from imported(ast.Module([node], [])) if isinstance(node, ast.ImportFrom | ast.Import) else ()
+
+
+def test_modules_form_no_cycle_wherever_they_import() -> None:
+    """An import within a function, or for types only, hides that two modules are one."""
+    paths = {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in modules(*PACKAGES)}
+    graph = {name: set(imports_anywhere(ast.parse(path.read_text()))) & paths.keys() for name, path in paths.items()}
+    TopologicalSorter(graph).prepare()

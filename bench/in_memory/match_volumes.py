@@ -2,16 +2,8 @@
 
 from typing import Final
 
-from kube.objects.model import (
-    READ_WRITE_ONCE,
-    Claim,
-    ClaimReference,
-    LabelSelector,
-    NodeSelector,
-    NodeSelectorTerm,
-    Requirement,
-    Volume,
-)
+from kube.objects.labels import LabelSelector, NodeSelector, NodeSelectorTerm, Requirement
+from kube.objects.model import READ_WRITE_ONCE, Claim, ClaimReference, Volume
 from kube.rules.quantity import parse_quantity
 
 QUERIES: Final = 64

@@ -17,6 +17,7 @@ from devcluster.control_plane.nodes import DEFAULT_ZONES
 from devcluster.processes.ports import LOOPBACK
 from kube.clock import SystemClock
 from kube.objects import model
+from kube.objects.labels import NodeSelector, NodeSelectorTerm, Requirement
 from kube.rules.quantity import parse_quantity
 from kube.rules.topology import ZONE_LABEL
 from kube.store.store import Store
@@ -80,11 +81,11 @@ def _node(number: int) -> model.Node:
     return model.Node(f"node-{number}", f"node-{number}", 1, labels=tuple(sorted((own | more).items())))
 
 
-def _affinity(key: str, value: str) -> model.NodeSelector:
-    return model.NodeSelector((model.NodeSelectorTerm((model.Requirement(key, "In", (value,)),)),))
+def _affinity(key: str, value: str) -> NodeSelector:
+    return NodeSelector((NodeSelectorTerm((Requirement(key, "In", (value,)),)),))
 
 
-def _volume(name: str, storage_class: str, affinity: model.NodeSelector, size: str, **annotations: str) -> model.Volume:
+def _volume(name: str, storage_class: str, affinity: NodeSelector, size: str, **annotations: str) -> model.Volume:
     pairs = tuple(sorted((f"{DEFAULT_PREFIX}{key.replace('_', '-')}", value) for key, value in annotations.items()))
     return model.Volume(
         name,

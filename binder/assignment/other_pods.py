@@ -12,7 +12,8 @@ from msgspec.structs import replace
 from binder.booking.bookings import Bookings
 from binder.model.demand import Demand
 from binder.model.view import View
-from kube.objects.model import Node, Pairs, Pod, Volume
+from kube.objects.labels import Pairs
+from kube.objects.model import Node, Pod, Volume
 from kube.persistent_map import Map
 from kube.pod_topology.node_index import NodeIndex
 from kube.pod_topology.placed_pods import Labelled, PlacedPods

@@ -6,7 +6,8 @@ from typing import Final
 from binder.matching.evidence import selector_text
 from binder.matching.rejection import Reason, Rejection
 from kube.objects.constraints import HostPort, InlineDisk
-from kube.objects.model import LabelSelector, Pod
+from kube.objects.labels import LabelSelector
+from kube.objects.model import Pod
 from kube.pod_topology.disk_conflicts import disk_in_use
 from kube.pod_topology.host_ports import conflicting_port
 from kube.pod_topology.inter_pod_affinity import Side, TermVerdict

@@ -11,7 +11,8 @@ from typing import Final
 
 from binder.matching.index import VolumeIndex
 from binder.model.demand import Demand
-from kube.objects.model import Node, NodeSelector
+from kube.objects.labels import NodeSelector
+from kube.objects.model import Node
 from kube.persistent_map import Map
 from kube.rules.selectors import label_keys, node_matches
 from kube.rules.topology import ZONE_LABELS, NodeKind, kind_of_node, labels_of_kind, zone_of

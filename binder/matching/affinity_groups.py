@@ -13,7 +13,8 @@ from math import prod
 from typing import Final
 
 from binder.matching.capacity_order import CapacityOrder, Entry
-from kube.objects.model import NodeSelector, NodeSelectorTerm, Requirement, Volume
+from kube.objects.labels import NodeSelector, NodeSelectorTerm, Requirement
+from kube.objects.model import Volume
 from kube.persistent_map import Map
 from kube.rules.selectors import label_keys, node_matches
 

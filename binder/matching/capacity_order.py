@@ -9,7 +9,8 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple, Self
 
-from kube.objects.model import Pairs, Volume
+from kube.objects.labels import Pairs
+from kube.objects.model import Volume
 
 Entry = tuple[int, str, Volume]
 """Capacity, name and the volume. Names are unique, so comparing entries never reaches the volume."""

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct
 
 from binder.matching.matching import class_of
-from kube.objects.model import Claim, LabelSelector, Volume
+from kube.objects.labels import LabelSelector
+from kube.objects.model import Claim, Volume
 
 
 class VolumePool(Struct, frozen=True, gc=False, cache_hash=True):

@@ -8,19 +8,9 @@ from typing import Final
 
 from binder.matching.matching import class_of, selector_problem
 from binder.matching.rejection import Reason, Rejection
+from kube.objects.labels import LabelSelector, NodeSelector, NodeSelectorTerm, Pairs, Requirement
 from kube.objects.memory import remembered
-from kube.objects.model import (
-    Claim,
-    ClaimReference,
-    LabelSelector,
-    Node,
-    NodeSelector,
-    NodeSelectorTerm,
-    Pairs,
-    Requirement,
-    Volume,
-    value_of,
-)
+from kube.objects.model import Claim, ClaimReference, Node, Volume, value_of
 from kube.rules.quantity import format_quantity
 
 _SYMBOLS: Final[Mapping[str, str]] = {"In": "in", "NotIn": "not in", "Gt": ">", "Lt": "<"}

@@ -13,7 +13,8 @@ from heapq import merge
 from binder.matching.affinity_groups import AffinityGroups
 from binder.matching.capacity_order import CapacityOrder, Entry, Selects, entry_of
 from binder.matching.claim_shape import VolumePool, pool_of
-from kube.objects.model import Claim, NodeSelector, Volume
+from kube.objects.labels import NodeSelector
+from kube.objects.model import Claim, Volume
 from kube.persistent_map import Map
 from kube.rules.selectors import matches_labels
 

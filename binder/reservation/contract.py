@@ -12,7 +12,8 @@ from functools import cached_property
 from typing import Final, Generic, TypeVar
 
 from kube.decoding.decode_parts import OWN_PREFIX
-from kube.objects.model import Claim, Pairs, Pod, Volume, value_of
+from kube.objects.labels import Pairs
+from kube.objects.model import Claim, Pod, Volume, value_of
 
 DEFAULT_PREFIX: Final = OWN_PREFIX
 

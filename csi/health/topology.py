@@ -7,7 +7,7 @@ affinity allows. Only keys that both sides name can disagree; a segment implies 
 from collections.abc import Iterable, Mapping, Sequence
 
 from csi.health.verdict import Segment
-from kube.objects.model import NodeSelector, NodeSelectorTerm, Requirement
+from kube.objects.labels import NodeSelector, NodeSelectorTerm, Requirement
 
 
 def segments(accessible: Iterable[Mapping[str, str]]) -> tuple[Segment, ...]:

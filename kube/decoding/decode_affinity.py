@@ -27,7 +27,8 @@ from kube.objects.constraints import (
     SpreadConstraint,
     WeightedPodTerm,
 )
-from kube.objects.model import LabelSelector, NodeSelector, Pairs, Toleration
+from kube.objects.labels import LabelSelector, NodeSelector, Pairs
+from kube.objects.model import Toleration
 
 
 class Affinity(Struct, frozen=True, gc=False):

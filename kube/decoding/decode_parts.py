@@ -11,6 +11,7 @@ from msgspec.json import Decoder
 
 from kube.decoding import wire
 from kube.decoding.interning import DecodedParts, pairs, shared, text, texts
+from kube.objects.labels import LabelSelector, NodeSelector, NodeSelectorTerm, Pairs, Requirement
 from kube.objects.model import (
     BETA_CLASS_ANNOTATION,
     BIND_COMPLETED,
@@ -19,11 +20,6 @@ from kube.objects.model import (
     PROVISIONED_BY,
     PROVISIONER_ANNOTATIONS,
     SELECTED_NODE,
-    LabelSelector,
-    NodeSelector,
-    NodeSelectorTerm,
-    Pairs,
-    Requirement,
 )
 from kube.rules.quantity import QuantityError, parse_quantity
 from kube.rules.selectors import MAX_SELECTOR_BYTES

@@ -20,6 +20,7 @@ from kube.decoding.decode_parts import amounts, identity, label_selector, labels
 from kube.decoding.interning import DecodedParts, shared, text, texts
 from kube.objects import model
 from kube.objects.constraints import Constraints
+from kube.objects.labels import NodeSelector, Pairs
 from kube.rules.disruption import DisruptionBudget
 from kube.rules.quantity import NANO
 from kube.rules.resource_fit import in_scheduler_units
@@ -48,8 +49,8 @@ class _Wants(Struct, frozen=True, gc=False):
 
     requests: tuple[tuple[str, int], ...]
     scored: tuple[int, int] | None
-    node_selector: model.Pairs
-    node_affinity: model.NodeSelector | None
+    node_selector: Pairs
+    node_affinity: NodeSelector | None
     tolerations: tuple[model.Toleration, ...]
     constraints: Constraints | None
 

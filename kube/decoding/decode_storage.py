@@ -24,6 +24,7 @@ from kube.decoding.decode_parts import (
 )
 from kube.decoding.interning import shared, text, texts
 from kube.objects import model
+from kube.objects.labels import NodeSelector, NodeSelectorTerm, Pairs, Requirement
 
 _FIELDS: Final = wire.VolumeSpec.__struct_fields__
 _OTHER_SOURCES: Final = tuple(zip(_FIELDS, wire.VolumeSpec.__struct_encode_fields__, strict=True))[
@@ -96,7 +97,7 @@ def volume(raw: wire.Volume, own_prefix: str) -> model.Volume:
     )
 
 
-def _effective_class(annotations: model.Pairs, storage_class: str | None) -> str | None:
+def _effective_class(annotations: Pairs, storage_class: str | None) -> str | None:
     """Return the effective class as component-helpers does: the beta annotation takes precedence, even when it is
     empty.
     """
@@ -129,16 +130,16 @@ def storage_class(raw: wire.StorageClass, own_prefix: str) -> model.StorageClass
     )
 
 
-def _topologies(terms: Sequence[wire.TopologyTerm] | None) -> model.NodeSelector | None:
+def _topologies(terms: Sequence[wire.TopologyTerm] | None) -> NodeSelector | None:
     """Return allowedTopologies as a node selector: any term suffices, and a term without labels matches nothing."""
     if not terms:
         return None
-    return shared(model.NodeSelector(tuple(model.NodeSelectorTerm(_topology_labels(term)) for term in terms)))
+    return shared(NodeSelector(tuple(NodeSelectorTerm(_topology_labels(term)) for term in terms)))
 
 
-def _topology_labels(term: wire.TopologyTerm) -> tuple[model.Requirement, ...]:
+def _topology_labels(term: wire.TopologyTerm) -> tuple[Requirement, ...]:
     labels = term.match_label_expressions or ()
-    return tuple(model.Requirement(text(label.key), "In", texts(label.values)) for label in labels)
+    return tuple(Requirement(text(label.key), "In", texts(label.values)) for label in labels)
 
 
 def capacity(raw: wire.CSIStorageCapacity) -> model.CSIStorageCapacity:

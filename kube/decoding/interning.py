@@ -12,8 +12,8 @@ from typing import Final, Generic, TypeVar
 from msgspec import UNSET
 
 from kube.decoding.wire import RawPart
+from kube.objects.labels import Pairs
 from kube.objects.memory import size_of
-from kube.objects.model import Pairs
 
 POOL_BYTES: Final = 4 * 2**20
 """Of one generation: 5,000 local volumes, each with a node affinity of its own, are some 4 MB."""

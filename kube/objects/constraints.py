@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from kube.objects.model import LabelSelector, NodeSelectorTerm
+from kube.objects.labels import LabelSelector, NodeSelectorTerm
 
 GCE: Final = "gcePersistentDisk"
 AWS: Final = "awsElasticBlockStore"

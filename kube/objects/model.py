@@ -7,14 +7,13 @@ field that Kubernetes defaults carries the default; `None` always means "not set
 """
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Struct
 
+from kube.objects.constraints import Constraints
+from kube.objects.labels import LabelSelector, NodeSelector, Pairs
 from kube.objects.reports import ClaimHealth, StorageReports
-
-if TYPE_CHECKING:
-    from kube.objects.constraints import Constraints
 
 READ_WRITE_ONCE: Final = "ReadWriteOnce"
 READ_WRITE_ONCE_POD: Final = "ReadWriteOncePod"
@@ -40,9 +39,6 @@ PROVISIONER_ANNOTATIONS: Final = (
 way.
 """
 
-Pairs = tuple[tuple[str, str], ...]
-"""Labels or annotations, sorted by key; equal label sets are one shared object."""
-
 
 class Namespaced(Struct, frozen=True, gc=False):
     """What every object of a namespaced kind has."""
@@ -55,39 +51,6 @@ class Namespaced(Struct, frozen=True, gc=False):
     @property
     def key(self) -> str:
         return f"{self.namespace}/{self.name}"
-
-
-class Requirement(Struct, frozen=True, gc=False):
-    """One expression of a label or node selector. An unknown operator makes it malformed, not absent."""
-
-    key: str
-    operator: str
-    values: tuple[str, ...] = ()
-
-
-class LabelSelector(Struct, frozen=True, gc=False, cache_hash=True):
-    """matchLabels and matchExpressions, ANDed. Without any of them it matches everything.
-
-    `dropped_bytes` is the size of a selector that was too large to be read: nothing else of it is known, and it matches
-    nothing. It is 0 for every other.
-    """
-
-    match_labels: Pairs = ()
-    match_expressions: tuple[Requirement, ...] = ()
-    dropped_bytes: int = 0
-
-
-class NodeSelectorTerm(Struct, frozen=True, gc=False, cache_hash=True):
-    """One term of a node selector: all its requirements must hold. A term without any matches nothing."""
-
-    match_expressions: tuple[Requirement, ...] = ()
-    match_fields: tuple[Requirement, ...] = ()
-
-
-class NodeSelector(Struct, frozen=True, gc=False):
-    """Terms of which any one suffices. Without terms it matches no node."""
-
-    terms: tuple[NodeSelectorTerm, ...] = ()
 
 
 class ClaimReference(Struct, frozen=True, gc=False):
@@ -237,7 +200,7 @@ class Pod(Namespaced, frozen=True, gc=False):
     labels: Pairs = ()
     deleting: bool = False
     created: datetime | None = None
-    constraints: "Constraints | None" = None
+    constraints: Constraints | None = None
     scored: tuple[int, int] | None = None
     nominated_node: str = ""
     started: datetime | None = None

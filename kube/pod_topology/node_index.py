@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
-from kube.objects.model import Node, NodeSelector, NodeSelectorTerm, Pairs, Requirement, Taint, Toleration
+from kube.objects.labels import NodeSelector, NodeSelectorTerm, Pairs, Requirement
+from kube.objects.model import Node, Taint, Toleration
 from kube.persistent_map import Map
 from kube.rules.label_test import value_test
 from kube.rules.selectors import NAME_FIELD, term_problem

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, Protocol
 
 from kube.objects.constraints import PodTerm
-from kube.objects.model import Pairs
+from kube.objects.labels import Pairs
 from kube.pod_topology.node_index import NodeIndex
 from kube.pod_topology.pod_groups import Places, PodGroup, PodGroups
 from kube.rules.selectors import matches_labels

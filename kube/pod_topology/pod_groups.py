@@ -11,7 +11,8 @@ from typing import Final
 from msgspec import Struct
 
 from kube.objects.constraints import NO_CONSTRAINTS, Constraints, PodTerm
-from kube.objects.model import LabelSelector, Pairs, Pod
+from kube.objects.labels import LabelSelector, Pairs
+from kube.objects.model import Pod
 from kube.persistent_map import Map
 
 Places = Mapping[int, int]

@@ -12,7 +12,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kube.objects.constraints import DO_NOT_SCHEDULE, NO_CONSTRAINTS, Constraints, PodTerm
-from kube.objects.model import LabelSelector, Pairs, Pod
+from kube.objects.labels import LabelSelector, Pairs
+from kube.objects.model import Pod
 from kube.persistent_map import Map
 from kube.pod_topology.placed_pods import NAMESPACE_NAME, means
 from kube.pod_topology.pod_groups import group_of

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from kube.objects.constraints import DO_NOT_SCHEDULE, HONOR, SpreadConstraint
-from kube.objects.model import LabelSelector, Pod, value_of
+from kube.objects.labels import LabelSelector
+from kube.objects.model import Pod, value_of
 from kube.pod_topology.placed_pods import PlacedPods
 from kube.rules.selectors import matches_labels
 

@@ -1,6 +1,7 @@
 """PodDisruptionBudgets: how many pods of an application may be evicted at this moment."""
 
-from kube.objects.model import LabelSelector, Namespaced, Pod
+from kube.objects.labels import LabelSelector
+from kube.objects.model import Namespaced, Pod
 from kube.rules.selectors import matches_labels
 
 

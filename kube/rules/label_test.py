@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from kube.objects.model import Requirement
+from kube.objects.labels import Requirement
 
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,63}")
 """As long as a label's value can be: leading zeros count for nothing."""

@@ -22,7 +22,8 @@ from kube.objects.constraints import (
     SpreadConstraint,
     WeightedPodTerm,
 )
-from kube.objects.model import LabelSelector, Pod, Toleration
+from kube.objects.labels import LabelSelector
+from kube.objects.model import Pod, Toleration
 from kube.rules.selectors import is_label_key, problem_of, term_problem
 
 _OPERATORS: Final = ("Exists", "Equal")

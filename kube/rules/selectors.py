@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterable, Mapping, Set
 from typing import Final
 
+from kube.objects.labels import LabelSelector, NodeSelector, NodeSelectorTerm, Pairs, Requirement
 from kube.objects.memory import remembered
-from kube.objects.model import LabelSelector, NodeSelector, NodeSelectorTerm, Pairs, Requirement
 from kube.rules.label_test import LabelTest, label_test, whole_number
 
 Labels = Mapping[str, str] | Pairs

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Final
 
-from kube.objects.model import NodeSelector, Pairs, Volume
+from kube.objects.labels import NodeSelector, Pairs
+from kube.objects.model import Volume
 from kube.rules.selectors import NAME_FIELD, label_keys
 
 ZONE_LABEL: Final = "topology.kubernetes.io/zone"

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from kube.objects.model import CSIStorageCapacity, LabelSelector
+from kube.objects.labels import LabelSelector
+from kube.objects.model import CSIStorageCapacity
 from kube.persistent_map import Map
 from kube.rules.selectors import matches_labels
 from kube.store.index import Change

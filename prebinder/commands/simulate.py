@@ -16,7 +16,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemaining
 
 from binder.matching.index import VolumeIndex
 from binder.model.view import View
-from kube.objects.model import Namespace, Pairs, Pod
+from kube.objects.labels import Pairs
+from kube.objects.model import Namespace, Pod
 from kube.store.snapshot import Snapshot
 from kube.store.store import snapshot_of
 from prebinder.command_line.command import Command

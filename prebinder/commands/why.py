@@ -17,7 +17,8 @@ from msgspec.structs import replace
 from rich.console import Console
 
 from binder.matching.rejection import Reason
-from kube.objects.model import Claim, LabelSelector, Pod
+from kube.objects.labels import LabelSelector
+from kube.objects.model import Claim, Pod
 from prebinder.command_line.cluster_access import ClusterAccess, access_flags, cluster_connection
 from prebinder.command_line.command import Command
 from prebinder.command_line.parameters import FILE, OneOf, Reading, whole_number

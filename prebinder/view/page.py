@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from kube.client.api import KubeApi
-from kube.client.connect import KubernetesTransport
-from kube.client.credentials import CallerToken, Credentials, find_api_server
+from kube.client.connect import KubernetesTransport, find_api_server
+from kube.client.credentials import CallerToken, Credentials
 from kube.clock import SystemClock
 from kube.errors import KubeconfigError
 from prebinder.command_line.cluster_access import ClusterAccess, cluster_connection

@@ -15,7 +15,8 @@ from binder.matching.capacity_order import CapacityOrder
 from binder.matching.claim_shape import by_family, shape_of
 from binder.model.ledger import Hold
 from binder.model.view import View
-from kube.objects.model import SELECTED_NODE, Claim, NodeSelector, value_of
+from kube.objects.labels import NodeSelector
+from kube.objects.model import SELECTED_NODE, Claim, value_of
 from kube.persistent_map import Map
 from kube.store.index import KeyMap, Keys
 from scheduler.cycle.cycle import mask_of

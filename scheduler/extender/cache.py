@@ -9,8 +9,9 @@ from binder.matching.claim_shape import ClaimShape, shape_of
 from binder.matching.index import VolumeIndex
 from binder.matching.matching import class_of
 from binder.reservation.contract import Annotations
+from kube.objects.labels import NodeSelector
 from kube.objects.memory import remembered
-from kube.objects.model import Claim, Node, NodeSelector, Volume, VolumeAttachment
+from kube.objects.model import Claim, Node, Volume, VolumeAttachment
 from kube.rules.selectors import label_keys
 from kube.rules.topology import LabelKeys, NodeKind, kind_of_node, labels_of_kind
 from kube.store.store import Store

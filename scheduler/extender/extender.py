@@ -11,7 +11,7 @@ from binder.matching.claim_shape import ClaimShape, shape_of
 from binder.matching.matching import class_of
 from binder.reservation.contract import Annotations
 from kube.objects.api_resource import ATTACHMENTS, CLAIMS, CSI_NODES, NODES, STORAGE_CLASSES, VOLUMES
-from kube.objects.model import NodeSelector
+from kube.objects.labels import NodeSelector
 from kube.rules.topology import BETA_ZONE_LABEL, ZONE_LABEL, LabelKeys
 from kube.store.store import Store
 from scheduler.extender.cache import ExtenderCache, Grouping, pin_of

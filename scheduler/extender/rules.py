@@ -22,14 +22,8 @@ from binder.matching.rejection import Reason
 from binder.matching.scheduler_match import prebound_volume, volume_taken
 from binder.reservation.contract import Annotations, ClaimReservation, VolumeReservation
 from csi.health.verdict import UNHEALTHY
-from kube.objects.model import (
-    SELECTED_NODE,
-    WAIT_FOR_FIRST_CONSUMER,
-    Claim,
-    NodeSelector,
-    Volume,
-    value_of,
-)
+from kube.objects.labels import NodeSelector
+from kube.objects.model import SELECTED_NODE, WAIT_FOR_FIRST_CONSUMER, Claim, Volume, value_of
 from kube.rules.selectors import node_matches
 from kube.rules.topology import zone_of
 from kube.store.snapshot import Snapshot

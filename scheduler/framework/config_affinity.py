@@ -8,7 +8,7 @@ from annotated_types import Interval, Len
 
 from kube.configuration.document import CAMEL_KEYS
 from kube.objects.constraints import PreferredNodes
-from kube.objects.model import NodeSelector, NodeSelectorTerm, Requirement
+from kube.objects.labels import NodeSelector, NodeSelectorTerm, Requirement
 from kube.rules.selectors import term_problem
 from scheduler.framework.profile import AddedAffinity
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from kube.objects.constraints import PreferredNodes
-from kube.objects.model import NodeSelector
+from kube.objects.labels import NodeSelector
 from scheduler.framework.plugin import Filter, PreFilter, QueueSort, Score
 
 ALL_NODES: Final = 100

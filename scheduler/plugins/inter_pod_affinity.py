@@ -13,7 +13,8 @@ from typing import ClassVar
 from binder.assignment.pod_rejection import AFFINITY_REASONS, affinity_rejection
 from binder.matching.rejection import Reason
 from kube.objects.constraints import NO_CONSTRAINTS, PodTerm
-from kube.objects.model import Namespace, Node, Pairs, Pod
+from kube.objects.labels import Pairs
+from kube.objects.model import Namespace, Node, Pod
 from kube.pod_topology.inter_pod_affinity import TermVerdict, affinity_verdicts
 from kube.pod_topology.placed_pods import groups_meant, means
 from kube.pod_topology.pod_groups import PodGroup, group_of

@@ -11,7 +11,8 @@ from typing import ClassVar, Final
 from binder.assignment.pod_rejection import spread_rejection
 from binder.matching.rejection import Reason
 from kube.objects.constraints import DO_NOT_SCHEDULE, HONOR, SpreadConstraint
-from kube.objects.model import LabelSelector, Node, Pairs, Pod, value_of
+from kube.objects.labels import LabelSelector, Pairs
+from kube.objects.model import Node, Pod, value_of
 from kube.pod_topology.topology_spread import (
     NOTHING_ASKED,
     SpreadVerdict,

@@ -11,7 +11,8 @@ import msgspec
 
 from binder.matching.matching import class_of
 from binder.reservation.contract import Annotations
-from kube.objects.model import Claim, Namespace, Pairs, Pod, Record, StorageClass, Volume, VolumeAttachment
+from kube.objects.labels import Pairs
+from kube.objects.model import Claim, Namespace, Pod, Record, StorageClass, Volume, VolumeAttachment
 from kube.pod_topology.placed_pods import NAMESPACE_NAME
 from kube.rules.disruption import DisruptionBudget
 from kube.store.node_view import used_volume

@@ -8,6 +8,7 @@ from msgspec.structs import replace as with_fields
 
 from binder.model.view import View
 from csi.health.sources import STORAGE_UNREACHABLE
+from kube.objects.labels import NodeSelector, NodeSelectorTerm, Requirement
 from kube.objects.model import (
     BIND_COMPLETED,
     BOUND_BY_CONTROLLER,
@@ -15,9 +16,6 @@ from kube.objects.model import (
     Claim,
     ClaimReference,
     CSINode,
-    NodeSelector,
-    NodeSelectorTerm,
-    Requirement,
     Volume,
 )
 from kube.objects.reports import StorageCondition, StorageReports

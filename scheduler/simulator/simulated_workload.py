@@ -13,19 +13,16 @@ from string import ascii_lowercase
 from typing import Final
 
 from kube.objects.constraints import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY, Constraints, PodTerm, SpreadConstraint
+from kube.objects.labels import LabelSelector, NodeSelector, NodeSelectorTerm, Requirement
 from kube.objects.model import (
     NO_PROVISIONER,
     READ_WRITE_ONCE,
     WAIT_FOR_FIRST_CONSUMER,
     Claim,
-    LabelSelector,
     Node,
-    NodeSelector,
-    NodeSelectorTerm,
     Pod,
     PodClaim,
     Record,
-    Requirement,
     StorageClass,
     Taint,
     Toleration,

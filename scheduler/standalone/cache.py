@@ -16,7 +16,8 @@ from typing import Final
 from binder.matching.rejection import Reason, Rejection
 from binder.model.view import PlanSettings, View
 from kube.clock import Clock
-from kube.objects.model import Namespace, Node, Pairs, Pod
+from kube.objects.labels import Pairs
+from kube.objects.model import Namespace, Node, Pod
 from kube.persistent_map import Map
 from kube.store.snapshot import Snapshot
 from kube.store.store import Store

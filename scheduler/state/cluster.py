@@ -9,7 +9,8 @@ from msgspec.structs import replace as with_fields
 
 from binder.health.node_storage import cut_off
 from binder.model.view import View
-from kube.objects.model import Node, Pairs, Pod
+from kube.objects.labels import Pairs
+from kube.objects.model import Node, Pod
 from kube.persistent_map import Map
 from kube.pod_topology.node_index import NodeIndex
 from kube.pod_topology.pod_groups import PodGroups

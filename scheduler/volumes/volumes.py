@@ -11,7 +11,8 @@ from binder.matching.matching import class_of
 from binder.matching.rejection import Rejection
 from binder.model.view import View
 from binder.reservation.contract import ClaimReservation
-from kube.objects.model import SELECTED_NODE, Claim, Node, NodeSelector, Pod, Volume, value_of
+from kube.objects.labels import NodeSelector
+from kube.objects.model import SELECTED_NODE, Claim, Node, Pod, Volume, value_of
 from kube.rules.selectors import NAME_FIELD, label_keys
 from kube.rules.topology import ZONE_LABELS, LabelKeys, kind_of_node
 from scheduler.state.node_info import NodeInfo

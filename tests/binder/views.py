@@ -11,7 +11,8 @@ from binder.model.view import PlanSettings, View
 from binder.planning.plan import plan
 from binder.rebalance.integer_program import IntegerProgram, Solution, solve
 from csi.health.verdict import Verdict
-from kube.objects.model import READ_WRITE_ONCE, LabelSelector, Pod, Record
+from kube.objects.labels import LabelSelector
+from kube.objects.model import READ_WRITE_ONCE, Pod, Record
 from kube.persistent_map import Map
 from kube.store.store import snapshot_of
 from tests.builders import EPOCH, claim, node, pod, storage_class, volume

@@ -12,7 +12,8 @@ from kube.objects.constraints import (
     SpreadConstraint,
     WeightedPodTerm,
 )
-from kube.objects.model import LabelSelector, NodeSelector, NodeSelectorTerm, Requirement, Taint, Toleration
+from kube.objects.labels import LabelSelector, NodeSelector, NodeSelectorTerm, Requirement
+from kube.objects.model import Taint, Toleration
 from tests import builders
 
 KEYS = ("zone", "disk", "rank")

@@ -11,6 +11,7 @@ from binder.matching.index import VolumeIndex
 from binder.model.view import View
 from binder.reservation.contract import Annotations, ClaimReservation, Holder, VolumeReservation
 from kube.objects.constraints import Constraints, HostPort, PodTerm, SpreadConstraint
+from kube.objects.labels import LabelSelector
 from kube.objects.model import (
     READ_WRITE_ONCE_POD,
     SELECTED_NODE,
@@ -18,7 +19,6 @@ from kube.objects.model import (
     CSIDriver,
     CSINode,
     CSIStorageCapacity,
-    LabelSelector,
     Namespace,
     Node,
     Pod,

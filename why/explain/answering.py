@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Final
 
 from kube.errors import Forbidden
-from kube.objects.model import LabelSelector
+from kube.objects.labels import LabelSelector
 from kube.rules.selectors import matches_labels
 from why.causes.claims.creation import rejected_claims
 from why.causes.diagnosis import explain_absent_claim, explain_claim, explain_pod, explain_volume

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from kube.configuration.nearest import did_you_mean
-from kube.objects.model import LabelSelector, Requirement
+from kube.objects.labels import LabelSelector, Requirement
 from kube.rules.selectors import problem_of
 
 _KINDS: Final = {

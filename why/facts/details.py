@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from kube.objects.model import Pairs
+from kube.objects.labels import Pairs
 
 
 class Condition(Struct, frozen=True, gc=False):

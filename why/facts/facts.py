@@ -16,7 +16,8 @@ from binder.matching.matching import class_of
 from binder.model.view import PlanSettings, View
 from binder.planning.unmet_claims import UnmetClaims
 from binder.reservation.contract import Annotations
-from kube.objects.model import PROVISIONED_BY, Claim, Pairs, Pod, Volume, value_of
+from kube.objects.labels import Pairs
+from kube.objects.model import PROVISIONED_BY, Claim, Pod, Volume, value_of
 from kube.store.snapshot import Snapshot
 from scheduler.state.cluster import ClusterView, view_of
 from why.facts.details import (

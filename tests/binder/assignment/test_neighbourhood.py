@@ -10,7 +10,8 @@ from binder.model.decision import Decision, Reject, Reserve
 from binder.model.view import View
 from binder.planning.plan import holds_of, plan
 from kube.objects.constraints import GCE, Constraints, HostPort, InlineDisk, PodTerm, SpreadConstraint
-from kube.objects.model import LabelSelector, Record
+from kube.objects.labels import LabelSelector
+from kube.objects.model import Record
 from tests.binder.views import NOW, chosen, planned, view
 from tests.builders import HOSTNAME, ZONE, claim, node, pod, volume
 

@@ -10,7 +10,8 @@ from msgspec.structs import replace
 from binder.matching.claim_shape import family_of, shape_of
 from binder.matching.index import VolumeIndex
 from binder.matching.matching import controller_rejection, scheduler_rejection
-from kube.objects.model import BIND_COMPLETED, SELECTED_NODE, Claim, LabelSelector, Requirement, Volume
+from kube.objects.labels import LabelSelector, Requirement
+from kube.objects.model import BIND_COMPLETED, SELECTED_NODE, Claim, Volume
 from kube.objects.reports import ClaimHealth
 from tests.binder.matching.test_index import NODES, SELECTORS, claims, volumes
 from tests.builders import EPOCH

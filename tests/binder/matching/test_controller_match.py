@@ -7,7 +7,8 @@ import pytest
 from binder.matching.controller_match import match_as_controller
 from binder.matching.match import Match
 from binder.matching.rejection import Reason
-from kube.objects.model import BIND_COMPLETED, Claim, ClaimReference, LabelSelector, Requirement, StorageClass, Volume
+from kube.objects.labels import LabelSelector, Requirement
+from kube.objects.model import BIND_COMPLETED, Claim, ClaimReference, StorageClass, Volume
 from tests.builders import claim, reference, storage_class, volume
 
 NOW = {"fast": storage_class(binding_mode="Immediate")}

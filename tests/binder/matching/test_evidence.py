@@ -6,7 +6,8 @@ from binder.matching.controller_match import match_as_controller
 from binder.matching.evidence import Evidence, affinity_text, selector_text
 from binder.matching.rejection import Reason
 from binder.matching.scheduler_match import match_as_scheduler
-from kube.objects.model import SELECTED_NODE, Claim, LabelSelector, NodeSelector, NodeSelectorTerm, Requirement, Volume
+from kube.objects.labels import LabelSelector, NodeSelector, NodeSelectorTerm, Requirement
+from kube.objects.model import SELECTED_NODE, Claim, Volume
 from tests.builders import claim, node, node_selector, reference, storage_class, volume
 
 NOW = {"fast": storage_class(binding_mode="Immediate")}

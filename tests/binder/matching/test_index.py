@@ -10,7 +10,8 @@ from msgspec import structs
 from binder.matching.capacity_order import CapacityOrder, entry_of
 from binder.matching.index import VolumeIndex
 from binder.matching.matching import scheduler_rejection
-from kube.objects.model import Claim, LabelSelector, NodeSelector, NodeSelectorTerm, Pairs, Requirement, Volume
+from kube.objects.labels import LabelSelector, NodeSelector, NodeSelectorTerm, Pairs, Requirement
+from kube.objects.model import Claim, Volume
 from tests.builders import HOSTNAME, ZONE, claim, node_selector, volume
 
 Labels = Mapping[str, str] | None

@@ -14,7 +14,8 @@ from binder.matching.matching import (
     scheduler_rejection,
 )
 from binder.matching.rejection import Reason
-from kube.objects.model import Claim, ClaimReference, LabelSelector, NodeSelector, Requirement, Volume
+from kube.objects.labels import LabelSelector, NodeSelector, Requirement
+from kube.objects.model import Claim, ClaimReference, Volume
 from tests.builders import EPOCH, ZONE, claim, node_selector, reference, storage_class, volume
 
 HERE = {ZONE: "a", "disks": "4"}

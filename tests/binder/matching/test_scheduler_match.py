@@ -7,7 +7,8 @@ import pytest
 from binder.matching.match import Match
 from binder.matching.rejection import Reason
 from binder.matching.scheduler_match import match_as_scheduler, match_pod_as_scheduler
-from kube.objects.model import BIND_COMPLETED, SELECTED_NODE, Claim, LabelSelector, Requirement, Volume
+from kube.objects.labels import LabelSelector, Requirement
+from kube.objects.model import BIND_COMPLETED, SELECTED_NODE, Claim, Volume
 from tests.builders import claim, node, reference, storage_class, volume
 
 CLASSES = {"fast": storage_class()}

@@ -9,7 +9,8 @@ from binder.model.view import PlanSettings
 from binder.reporting.announce import Announcer
 from kube.client.event_recorder import EventDraft
 from kube.objects.constraints import Constraints, PodTerm, SpreadConstraint
-from kube.objects.model import READ_WRITE_ONCE_POD, SELECTED_NODE, LabelSelector, Record, Toleration
+from kube.objects.labels import LabelSelector
+from kube.objects.model import READ_WRITE_ONCE_POD, SELECTED_NODE, Record, Toleration
 from tests.binder.views import planned, view
 from tests.builders import HOSTNAME, ZONE, claim, csi_driver, node, node_selector, pod, storage_class, volume
 from tests.fake_clock import FakeClock

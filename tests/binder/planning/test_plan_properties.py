@@ -10,7 +10,8 @@ from binder.matching.matching import scheduler_rejection
 from binder.model.decision import Reserve
 from binder.model.view import View
 from binder.planning.plan import plan
-from kube.objects.model import LabelSelector, Record
+from kube.objects.labels import LabelSelector
+from kube.objects.model import Record
 from kube.store.store import snapshot_of
 from tests.binder.views import NOW
 from tests.builders import claim, node, pod, storage_class, volume

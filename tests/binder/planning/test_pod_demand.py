@@ -12,7 +12,8 @@ from binder.model.view import PlanSettings
 from binder.planning.claim_standing import unknown_mode
 from binder.planning.pod_demand import demand_of
 from binder.reservation.contract import Annotations, ClaimReservation, Holder, VolumeReservation
-from kube.objects.model import BIND_COMPLETED, READ_WRITE_ONCE, SELECTED_NODE, LabelSelector, Pod, PodClaim, Record
+from kube.objects.labels import LabelSelector
+from kube.objects.model import BIND_COMPLETED, READ_WRITE_ONCE, SELECTED_NODE, Pod, PodClaim, Record
 from tests.binder.views import NOW, view
 from tests.builders import claim, node, pod, storage_class, volume
 

@@ -14,7 +14,8 @@ from binder.model.view import View
 from binder.planning.plan import plan
 from binder.rebalance.integer_program import IntegerProgram, Solution, Solve
 from kube.objects.constraints import Constraints, PodTerm
-from kube.objects.model import LabelSelector, Pod, Record
+from kube.objects.labels import LabelSelector
+from kube.objects.model import Pod, Record
 from tests.binder.views import NOW, HiddenSolution, chosen, pods_of, view, without_a_clock
 from tests.builders import HOSTNAME, ZONE, claim, node, pod, volume
 

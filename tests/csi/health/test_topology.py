@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from csi.health.topology import contradiction, segments
 from csi.health.verdict import Segment
-from kube.objects.model import NodeSelector, NodeSelectorTerm, Requirement
+from kube.objects.labels import NodeSelector, NodeSelectorTerm, Requirement
 from tests.builders import node_selector
 
 

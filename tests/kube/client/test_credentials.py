@@ -8,16 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from kube.client.credentials import (
-    REFRESH_SECONDS,
-    REJECTED_SECONDS,
-    ApiServer,
-    CallerToken,
-    Credentials,
-    find_api_server,
-    load_credentials,
-    proxy_for,
-)
+from kube.client.connect import find_api_server, load_credentials
+from kube.client.credentials import REFRESH_SECONDS, REJECTED_SECONDS, ApiServer, CallerToken, Credentials, proxy_for
 from kube.client.kubeconfig import KubeconfigUser
 from kube.errors import KubeconfigError
 from tests.fake_clock import START, FakeClock, settle

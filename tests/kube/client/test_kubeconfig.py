@@ -10,8 +10,8 @@ import pytest_asyncio
 import yaml
 from aiohttp import web
 
-from kube.client.connect import KubernetesTransport, connect
-from kube.client.credentials import load_credentials, proxy_for
+from kube.client.connect import KubernetesTransport, connect, load_credentials
+from kube.client.credentials import proxy_for
 from kube.client.transport import Request
 from kube.errors import KubeconfigError, Unavailable
 from tests.fake_clock import FakeClock

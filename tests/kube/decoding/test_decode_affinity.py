@@ -14,7 +14,8 @@ from kube.objects.constraints import (
     SpreadConstraint,
     WeightedPodTerm,
 )
-from kube.objects.model import LabelSelector, NodeSelectorTerm, Pod, Requirement
+from kube.objects.labels import LabelSelector, NodeSelectorTerm, Requirement
+from kube.objects.model import Pod
 
 WEB = LabelSelector((("app", "web"),))
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

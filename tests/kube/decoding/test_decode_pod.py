@@ -7,7 +7,8 @@ import pytest
 
 from kube.decoding.decode import decode_pod_record
 from kube.objects.constraints import InlineDisk
-from kube.objects.model import NodeSelector, NodeSelectorTerm, Pod, PodClaim, Requirement, Toleration
+from kube.objects.labels import NodeSelector, NodeSelectorTerm, Requirement
+from kube.objects.model import Pod, PodClaim, Toleration
 from kube.rules.quantity import parse_quantity
 from tests import builders
 

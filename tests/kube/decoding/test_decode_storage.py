@@ -11,14 +11,12 @@ from kube.decoding.decode import (
     decode_driver,
     decode_volume,
 )
+from kube.objects.labels import LabelSelector, NodeSelector, Requirement
 from kube.objects.model import (
     Claim,
     ClaimReference,
     CSIDriver,
     CSIStorageCapacity,
-    LabelSelector,
-    NodeSelector,
-    Requirement,
     StorageClass,
     Volume,
     VolumeAttachment,

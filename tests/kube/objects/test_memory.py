@@ -8,8 +8,8 @@ import pytest
 
 from binder.matching.evidence import modes_text
 from binder.matching.matching import indexed_modes
+from kube.objects.labels import LabelSelector, NodeSelector, NodeSelectorTerm, Requirement
 from kube.objects.memory import remembered, size_of
-from kube.objects.model import LabelSelector, NodeSelector, NodeSelectorTerm, Requirement
 from kube.rules.quantity import parse_quantity
 from kube.rules.selectors import label_keys, problem_of, term_problem
 from scheduler.extender.cache import pin_of

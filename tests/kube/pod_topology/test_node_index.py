@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kube.objects import model
+from kube.objects.labels import NodeSelector, NodeSelectorTerm, Requirement
 from kube.pod_topology.node_index import NodeIndex
 from kube.rules.selectors import node_matches, pod_node_affinity_matches, term_matches
 from kube.rules.taints import untolerated_taint
@@ -20,7 +21,7 @@ def names(bits: int, nodes: list[model.Node]) -> set[str]:
 @settings(deadline=None, max_examples=100)
 @given(clusters.nodes(), clusters.labels, st.one_of(st.none(), clusters.node_selectors))
 def test_selectors_and_affinities(
-    nodes: list[model.Node], wanted: dict[str, str], affinity: model.NodeSelector | None
+    nodes: list[model.Node], wanted: dict[str, str], affinity: NodeSelector | None
 ) -> None:
     plain = {
         node.name
@@ -32,7 +33,7 @@ def test_selectors_and_affinities(
 
 @settings(deadline=None)
 @given(clusters.nodes(), st.one_of(st.none(), clusters.node_selectors))
-def test_volumes_are_reached(nodes: list[model.Node], affinity: model.NodeSelector | None) -> None:
+def test_volumes_are_reached(nodes: list[model.Node], affinity: NodeSelector | None) -> None:
     plain = {node.name for node in nodes if node_matches(affinity, node.labels)}
     assert names(NodeIndex.of(nodes).reaching(affinity), nodes) == plain
 
@@ -46,7 +47,7 @@ def test_taints(nodes: list[model.Node], tolerations: tuple[model.Toleration, ..
 
 @settings(deadline=None)
 @given(clusters.nodes(), clusters.terms)
-def test_a_single_term(nodes: list[model.Node], term: model.NodeSelectorTerm) -> None:
+def test_a_single_term(nodes: list[model.Node], term: NodeSelectorTerm) -> None:
     plain = {node.name for node in nodes if term_matches(term, dict(node.labels), node.name)}
     assert names(NodeIndex.of(nodes).matching((term,)), nodes) == plain
 
@@ -99,5 +100,5 @@ def test_a_node_that_went_leaves_nothing_behind(nodes: list[model.Node], data: s
 def test_each_operator(operator: str, values: tuple[str, ...], expected: set[str]) -> None:
     nodes = [builders.node("n0", labels={"cores": "8"}), builders.node("n1", labels={"cores": "16"})]
     nodes.append(builders.node("n2"))
-    term = model.NodeSelectorTerm((model.Requirement("cores", operator, values),))
+    term = NodeSelectorTerm((Requirement("cores", operator, values),))
     assert names(NodeIndex.of(nodes).matching((term,)), nodes) == expected

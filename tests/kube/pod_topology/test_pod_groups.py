@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kube.objects.constraints import Constraints, PodTerm, WeightedPodTerm
-from kube.objects.model import LabelSelector, Pod, Requirement
+from kube.objects.labels import LabelSelector, Requirement
+from kube.objects.model import Pod
 from kube.pod_topology.placed_pods import groups_meant, means
 from kube.pod_topology.pod_groups import PodGroup, PodGroups, group_of
 from tests import builders

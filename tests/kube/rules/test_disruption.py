@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from kube.decoding.decode import MalformedObject, decode_budget
-from kube.objects.model import LabelSelector
+from kube.objects.labels import LabelSelector
 from kube.rules.disruption import DisruptionBudget
 from kube.store.store import Store
 from tests import builders

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kube.objects.model import LabelSelector, NodeSelector, NodeSelectorTerm, Requirement
+from kube.objects.labels import LabelSelector, NodeSelector, NodeSelectorTerm, Requirement
 from kube.rules.label_test import label_test
 from kube.rules.selectors import matches_labels, node_matches, problem_of
 

@@ -10,7 +10,8 @@ from kube.objects.constraints import (
     SpreadConstraint,
     WeightedPodTerm,
 )
-from kube.objects.model import LabelSelector, NodeSelector, NodeSelectorTerm, Requirement, Toleration
+from kube.objects.labels import LabelSelector, NodeSelector, NodeSelectorTerm, Requirement
+from kube.objects.model import Toleration
 from kube.rules.pod_validation import problems
 from tests import builders
 from tests.scheduler import clusters

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kube.objects.model import LabelSelector, NodeSelector, NodeSelectorTerm, Requirement
+from kube.objects.labels import LabelSelector, NodeSelector, NodeSelectorTerm, Requirement
 from kube.rules.selectors import matches_labels, node_matches, pod_node_affinity_matches, problem_of
 
 LABELS = {"zone": "a", "gen": "7", "empty": "", "disk.example/kind": "ssd"}

@@ -3,7 +3,8 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kube.objects.model import CSIStorageCapacity, LabelSelector, Requirement
+from kube.objects.labels import LabelSelector, Requirement
+from kube.objects.model import CSIStorageCapacity
 from kube.rules.selectors import matches_labels
 from kube.store.store import Store
 

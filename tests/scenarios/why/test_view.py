@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from kube.client.api import KubeApi
-from kube.client.connect import KubernetesTransport
-from kube.client.credentials import CallerToken, Credentials, find_api_server
+from kube.client.connect import KubernetesTransport, find_api_server
+from kube.client.credentials import CallerToken, Credentials
 from kube.clock import SystemClock
 from prebinder.metrics.unobserved import Unobserved
 from tests.prebinder.view.served_view import Browser, served

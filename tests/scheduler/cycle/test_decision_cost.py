@@ -3,7 +3,8 @@
 import pytest
 
 from kube.objects.constraints import Constraints, PodTerm
-from kube.objects.model import LabelSelector, NodeSelector, NodeSelectorTerm, Pod, Requirement, Toleration
+from kube.objects.labels import LabelSelector, NodeSelector, NodeSelectorTerm, Requirement
+from kube.objects.model import Pod, Toleration
 from scheduler.cycle.decision_cost import MAX_CONSTRAINING_GROUPS, is_short
 from tests import builders
 from tests.scheduler.plugin_results import view

@@ -11,7 +11,8 @@ from binder.matching.rejection import Reason, Rejection
 from binder.reservation.contract import Annotations, Holder, VolumeReservation
 from kube.objects import model
 from kube.objects.constraints import DO_NOT_SCHEDULE, Constraints, HostPort, SpreadConstraint
-from kube.objects.model import LabelSelector, NodeSelector, NodeSelectorTerm, Requirement, Taint
+from kube.objects.labels import LabelSelector, NodeSelector, NodeSelectorTerm, Requirement
+from kube.objects.model import Taint
 from scheduler.cycle.cycle import Judgement, Unschedulable, decide, judge
 from scheduler.cycle.diagnosis import Diagnosis, diagnose
 from scheduler.framework.plugin import PreFilter

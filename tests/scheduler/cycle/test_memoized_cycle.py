@@ -11,6 +11,7 @@ from msgspec.structs import replace as with_fields
 from binder.matching.rejection import Reason, Rejection
 from kube.objects import model
 from kube.objects.constraints import SCHEDULE_ANYWAY, Constraints, HostPort, SpreadConstraint
+from kube.objects.labels import LabelSelector
 from scheduler.cycle.cycle import Unschedulable, decide
 from scheduler.cycle.memoized_cycle import MAX_RENEWED_NODES, MAX_TEMPLATES, Decider
 from scheduler.framework.plugin import Filter, NodeRule, ScheduleResult
@@ -106,7 +107,7 @@ def test_a_pod_that_says_little_is_shown_every_node() -> None:
 
 def test_other_searches_go_round() -> None:
     cluster, decider = many_nodes(120), Decider()
-    spread = SpreadConstraint(1, builders.ZONE, SCHEDULE_ANYWAY, model.LabelSelector((("app", "web"),)))
+    spread = SpreadConstraint(1, builders.ZONE, SCHEDULE_ANYWAY, LabelSelector((("app", "web"),)))
     first = builders.pod("first", constraints=Constraints(spread=(spread,)))
     assert node_of(decider.decide(first, cluster, PROFILE)) == "n000"
     assert node_of(decider.decide(first, cluster, PROFILE)) == "n100"
@@ -196,7 +197,7 @@ def test_the_only_node_is_found_among_many_that_were_not_evaluated_yet() -> None
 # Large nodes, on which a small pod makes no difference to any score for a while.
 SPREADING = build(replace(default_data("spread"), scores={"LeastAllocated": 1, "PreferNoSchedule": 1}), REGISTRY)
 SMALL = {"cpu": "125m", "memory": "128Mi"}
-SOFTLY = Constraints(spread=(SpreadConstraint(1, "rack", SCHEDULE_ANYWAY, model.LabelSelector((("app", "web"),))),))
+SOFTLY = Constraints(spread=(SpreadConstraint(1, "rack", SCHEDULE_ANYWAY, LabelSelector((("app", "web"),))),))
 
 
 @settings(deadline=None, max_examples=60)

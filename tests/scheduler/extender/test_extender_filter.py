@@ -2,7 +2,8 @@
 
 import pytest
 
-from kube.objects.model import BIND_COMPLETED, SELECTED_NODE, LabelSelector, Record
+from kube.objects.labels import LabelSelector
+from kube.objects.model import BIND_COMPLETED, SELECTED_NODE, Record
 from tests.builders import claim, storage_class, volume
 from tests.scheduler.extender_requests import (
     LATER,

@@ -9,7 +9,8 @@ import pytest
 from binder.health.node_storage import NodeStorage
 from binder.matching.index import VolumeIndex
 from binder.reservation.contract import Annotations, Holder, VolumeReservation
-from kube.objects.model import Claim, NodeSelector
+from kube.objects.labels import NodeSelector
+from kube.objects.model import Claim
 from kube.store.store import snapshot_of
 from scheduler.extender.rules import NEVER, Storage, VolumeProblem, has_suspects, pod_claims, suspect_places
 from tests import builders

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from binder.matching.rejection import Reason
 from kube.objects import model
 from kube.objects.constraints import NO_CONSTRAINTS, Constraints, PodTerm
-from kube.objects.model import LabelSelector, Record
+from kube.objects.labels import LabelSelector
+from kube.objects.model import Record
 from kube.rules.selectors import matches_labels
 from scheduler.plugins.inter_pod_affinity import InterPodAffinity
 from tests import builders

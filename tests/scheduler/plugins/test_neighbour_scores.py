@@ -4,7 +4,7 @@ import pytest
 
 from kube.objects import model
 from kube.objects.constraints import SCHEDULE_ANYWAY, Constraints, PodTerm, SpreadConstraint, WeightedPodTerm
-from kube.objects.model import LabelSelector
+from kube.objects.labels import LabelSelector
 from scheduler.plugins.neighbour_scores import PreferredPodAffinity, SoftTopologySpread
 from tests import builders
 from tests.scheduler.plugin_results import scores, view

@@ -3,7 +3,8 @@ from hypothesis import given, settings
 
 from binder.matching.rejection import Reason
 from kube.objects import model
-from kube.objects.model import NodeSelector, NodeSelectorTerm, Requirement, Taint, Toleration
+from kube.objects.labels import NodeSelector, NodeSelectorTerm, Requirement
+from kube.objects.model import Taint, Toleration
 from scheduler.framework.plugin import Filter
 from scheduler.framework.profile import AddedAffinity, Thresholds
 from scheduler.plugins.node_rules import EnforcedNodeAffinity, NodeAffinity, TaintToleration

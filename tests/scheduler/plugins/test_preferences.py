@@ -3,7 +3,8 @@ from collections.abc import Sequence
 import pytest
 
 from kube.objects.constraints import Constraints, PreferredNodes
-from kube.objects.model import NodeSelectorTerm, Requirement, Taint, Toleration
+from kube.objects.labels import NodeSelectorTerm, Requirement
+from kube.objects.model import Taint, Toleration
 from scheduler.framework.profile import AddedAffinity, Thresholds
 from scheduler.plugins.preferences import PreferNoSchedule, PreferredNodeAffinity, normalised
 from tests import builders

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from binder.matching.rejection import Reason
 from kube.objects import model
 from kube.objects.constraints import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY, Constraints, SpreadConstraint
-from kube.objects.model import LabelSelector, Taint
+from kube.objects.labels import LabelSelector
+from kube.objects.model import Taint
 from kube.rules.selectors import matches_labels, pod_node_affinity_matches
 from kube.rules.taints import untolerated_taint
 from kube.store.node_view import effective_taints

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from kube.objects import model
 from kube.objects.constraints import Constraints, PodTerm
-from kube.objects.model import LabelSelector
+from kube.objects.labels import LabelSelector
 from scheduler.cycle.cycle import decide
 from scheduler.framework.plugin import ScheduleResult
 from scheduler.preemption.nominations import Nominations, Reserving, on_nominated, outranked, stands

@@ -9,7 +9,8 @@ import pytest
 from binder.matching.rejection import Reason, Rejection
 from kube.objects import model
 from kube.objects.constraints import Constraints, PodTerm
-from kube.objects.model import LabelSelector, Record
+from kube.objects.labels import LabelSelector
+from kube.objects.model import Record
 from scheduler.framework.plugin import Eviction, Filter, NodeRule
 from scheduler.preemption.preemption import (
     NEVER,

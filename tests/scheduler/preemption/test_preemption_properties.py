@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kube.objects import model
 from kube.objects.constraints import Constraints, HostPort, PodTerm, SpreadConstraint
-from kube.objects.model import LabelSelector
+from kube.objects.labels import LabelSelector
 from kube.rules.disruption import DisruptionBudget
 from scheduler.cycle.cycle import Unschedulable, decide, judge
 from scheduler.framework.plugin import Eviction, Filter

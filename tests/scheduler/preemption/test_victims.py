@@ -6,7 +6,8 @@ import pytest
 
 from kube.objects import model
 from kube.objects.constraints import Constraints, HostPort, InlineDisk, PodTerm, SpreadConstraint
-from kube.objects.model import LabelSelector, Record
+from kube.objects.labels import LabelSelector
+from kube.objects.model import Record
 from scheduler.preemption.preemption import NO_VICTIMS, NOT_ENOUGH, NOT_HELPFUL, PROTECTED
 from tests import builders
 from tests.scheduler.preemptions import NOW, chosen

@@ -4,7 +4,8 @@ import pytest
 from msgspec.structs import replace
 
 from kube.objects.constraints import Constraints, HostPort, InlineDisk, PodTerm, SpreadConstraint
-from kube.objects.model import CSIDriver, CSIStorageCapacity, LabelSelector, Pod, Record, Taint, Toleration
+from kube.objects.labels import LabelSelector
+from kube.objects.model import CSIDriver, CSIStorageCapacity, Pod, Record, Taint, Toleration
 from kube.rules.disruption import DisruptionBudget
 from scheduler.framework.cluster_event import ClusterEvent, Wanted
 from scheduler.queue.hints import EVICTION, Hints, may_help

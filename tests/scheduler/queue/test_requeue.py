@@ -7,7 +7,8 @@ from msgspec.structs import replace
 
 from binder.reservation.contract import Annotations, Holder, VolumeReservation
 from kube.objects import model
-from kube.objects.model import LabelSelector, Pod, Record
+from kube.objects.labels import LabelSelector
+from kube.objects.model import Pod, Record
 from kube.rules.disruption import DisruptionBudget
 from scheduler.cycle.cycle import Unschedulable, decide
 from scheduler.cycle.diagnosis import diagnose

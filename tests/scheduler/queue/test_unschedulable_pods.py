@@ -4,7 +4,8 @@ from msgspec.structs import replace
 
 from kube.objects import model
 from kube.objects.constraints import Constraints, PodTerm
-from kube.objects.model import LabelSelector, Pod, Record
+from kube.objects.labels import LabelSelector
+from kube.objects.model import Pod, Record
 from scheduler.framework.cluster_event import ClusterEvent, Wanted
 from scheduler.framework.queueing_hint import ANYTHING_HELPS
 from scheduler.plugins.registry import default_data

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from kube.objects import model
 from kube.objects.constraints import Constraints, PodTerm
-from kube.objects.model import LabelSelector
+from kube.objects.labels import LabelSelector
 from kube.rules.disruption import DisruptionBudget
 from kube.store.collection import Collection
 from scheduler.cycle.cycle import Unschedulable, decide

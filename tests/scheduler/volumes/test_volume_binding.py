@@ -6,6 +6,7 @@ from msgspec.structs import replace
 from binder.matching.index import VolumeIndex
 from binder.matching.rejection import Reason, Rejection
 from kube.objects import model
+from kube.objects.labels import LabelSelector
 from kube.objects.model import BIND_COMPLETED, PodClaim, Record
 from kube.rules.quantity import parse_quantity
 from kube.store.store import snapshot_of
@@ -22,7 +23,7 @@ SELECTED = {model.SELECTED_NODE: "node-1"}
 def room(
     amount: str | None, *, zone: str | None = None, most: str | None = None, storage_class: str = "made"
 ) -> model.CSIStorageCapacity:
-    topology = model.LabelSelector(made.pairs({made.ZONE: zone})) if zone else None
+    topology = LabelSelector(made.pairs({made.ZONE: zone})) if zone else None
     return model.CSIStorageCapacity(
         "kube-system",
         f"room-{amount}-{zone}",
@@ -63,7 +64,7 @@ def on(node: model.Node, claims: Iterable[str], *records: Record) -> VolumeChoic
         pytest.param(made.claim(volume_name="pv-1"), Reason.IMMEDIATE_CLAIM, id="named-volume-not-bound-yet"),
         pytest.param(made.claim(volume_name="gone", annotations=BOUND), Reason.VOLUME_MISSING, id="volume-missing"),
         pytest.param(
-            made.claim(selector=model.LabelSelector(dropped_bytes=9**9)),
+            made.claim(selector=LabelSelector(dropped_bytes=9**9)),
             Reason.SELECTOR_TOO_LARGE,
             id="selector-unread",
         ),

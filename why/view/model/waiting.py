@@ -9,7 +9,8 @@ from msgspec.structs import replace
 from binder.matching.claim_shape import ClaimShape, shape_of
 from binder.matching.evidence import quantity_text
 from binder.matching.matching import class_of, provisions
-from kube.objects.model import Claim, NodeSelector, Pod
+from kube.objects.labels import NodeSelector
+from kube.objects.model import Claim, Pod
 from kube.rules.topology import ZONE_LABEL, ZONE_LABELS, volume_zone, zone_of
 from kube.store.snapshot import Snapshot
 from why.causes.objects import CLAIM, POD, with_default_class

@@ -16,6 +16,9 @@ from kube.clock import micro_time
 _MOST_TRANSITIONS: Final = 2**31 - 1
 """spec.leaseTransitions is an int32: one more, and the API server rejects every attempt to acquire the Lease."""
 
+LONGEST_DURATION: Final = 60.0
+"""Seconds: the policies of manifests/ permit no Lease of ours that lasts longer."""
+
 
 @dataclass(frozen=True, slots=True)
 class LeaseTiming:

@@ -2,11 +2,13 @@
 
 import asyncio
 import sys
-from datetime import UTC, datetime
+from collections.abc import Collection, Sequence
 from typing import Final
 
 import cloup
 
+from kube.client.api import KubeApi
+from kube.clock import SystemClock
 from prebinder.command_line.cluster_access import ClusterAccess, access_flags, cluster_api
 from prebinder.command_line.command import Command
 from prebinder.command_line.parameters import OneOf
@@ -16,6 +18,7 @@ from prebinder.preflight.requirements import SCHEDULER
 from prebinder.runtime.logs import configure
 from prebinder.uninstall.lease_in_use import holders
 from prebinder.uninstall.remover import Remover
+from prebinder.uninstall.running_pods import running
 from prebinder.uninstall.traces import Part
 
 EXAMPLES: Final = """
@@ -48,7 +51,7 @@ class _Lines:
         sys.stdout.write(f"{name}: {self._would}{what}\n")
 
     def left(self, name: str, why: str) -> None:
-        sys.stderr.write(f"pvc-prebinder: {name}: {why}\n")
+        _complain(f"{name}: {why}")
 
 
 @cloup.command("uninstall", cls=Command, examples=EXAMPLES)
@@ -78,8 +81,9 @@ def command(
     releases volumes from quarantine, and removes its annotations from claims and volumes. Bound claims stay bound,
     claimRefs of other writers stay, and nothing is deleted. The annotation `mode` of StorageClasses is yours and stays.
 
-    Does not run while a controller or scheduler holds its Lease, because it would write everything again. Requires
-    the rights of manifests/uninstall.
+    Stops while a controller, scheduler or agent runs in a pod, or a controller or scheduler renews its Lease, because
+    it would write everything again. If a Lease still has a holder, it waits as long as the Lease lasts. A process that
+    runs outside the cluster with --leader-elect=false cannot be seen. Requires the rights of manifests/uninstall.
     """
     configure(LoggingSettings(level=LogLevel.WARNING))
     return asyncio.run(_uninstall(access, parts or tuple(Part), (lease_namespace, lease_name), dry_run=dry_run))
@@ -89,13 +93,23 @@ async def _uninstall(access: ClusterAccess, parts: tuple[Part, ...], lease: tupl
     namespace, name = lease
     lines = _Lines(dry_run=dry_run)
     async with cluster_api(access, dry_run=dry_run) as api:
-        held = await holders(api, namespace, (name, SCHEDULER.lease), datetime.now(UTC))
-        if held and not dry_run:
-            raise CommandError("; ".join(held))
-        for sentence in held:
-            sys.stderr.write(f"pvc-prebinder: {sentence}\n")
+        still = await _still_running(api, parts, namespace, (name, SCHEDULER.lease))
+        if still and not dry_run:
+            raise CommandError("; ".join(still))
+        for sentence in still:
+            _complain(sentence)
         remover = Remover(api, access.annotations, parts, lines)
         await remover.run()
     if not lines.objects and not remover.left:
         sys.stdout.write(f"Nothing with the prefix {access.annotations.prefix} is left.\n")
     return ExitCode.PROBLEM_FOUND if remover.left else ExitCode.FINE
+
+
+async def _still_running(api: KubeApi, parts: Collection[Part], namespace: str, leases: Sequence[str]) -> list[str]:
+    """Return a sentence for each process of ours that would write again; Leases, which take time, without pods only."""
+    pods = [str(writer) for writer in await running(api, parts)]
+    return pods or await holders(api, namespace, leases, SystemClock(), _complain)
+
+
+def _complain(sentence: str) -> None:
+    sys.stderr.write(f"pvc-prebinder: {sentence}\n")

@@ -3,7 +3,6 @@
 import json
 import os
 from collections.abc import Sequence
-from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Final
@@ -62,7 +61,8 @@ async def undo_writes(cluster: DevCluster) -> None:
     job, timeout = "job/pvc-prebinder-uninstall", f"--timeout={SECONDS:.0f}s"
     await cluster.run_kubectl("delete", "mutatingadmissionpolicybinding", "pvc-prebinder-gate", "--ignore-not-found")
     await cluster.run_kubectl("-n", SYSTEM, "scale", "deployment", "--all", "--replicas=0")
-    await eventually(partial(controller_pods, cluster), lambda pods: not pods, "no controller runs", SECONDS)
+    ours = "app.kubernetes.io/part-of=pvc-prebinder"
+    await cluster.run_kubectl("-n", SYSTEM, "wait", "--for=delete", "pod", "--selector", ours, timeout)
     uninstall = str(MANIFESTS / "uninstall")
     await cluster.run_kubectl("apply", "-k", uninstall)
     await cluster.run_kubectl("-n", SYSTEM, "wait", "--for=condition=complete", job, timeout)

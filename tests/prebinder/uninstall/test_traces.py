@@ -5,9 +5,7 @@ from datetime import timedelta
 import pytest
 
 from binder.reservation.contract import Annotations, ClaimReservation, Holder, VolumeReservation
-from kube.leaderelection.lease import LeaseRecord
 from kube.objects.model import BOUND_BY_CONTROLLER, ClaimReference
-from prebinder.uninstall.lease_in_use import seconds_held
 from prebinder.uninstall.traces import Part, claim_removal, left_to_people, pod_removal, volume_removal
 from tests.builders import EPOCH, claim, pod, volume
 
@@ -121,15 +119,3 @@ def test_what_is_left_is_reported() -> None:
     assert left_to_people(volume(), OURS) == ""
     assert "quarantine release" in left_to_people(volume(claim=PLACEHOLDER), OURS)
     assert "Failed" in left_to_people(volume(annotations=MARKED, claim=PLACEHOLDER, phase="Failed"), OURS)
-
-
-@pytest.mark.parametrize(
-    ("holder", "renewed", "seconds"),
-    [("me", "1970-01-01T00:00:00.000000Z", 15), ("", "1970-01-01T00:00:00.000000Z", 0), ("me", "", 0)],
-)
-def test_a_lease_is_held_for_its_duration(holder: str, renewed: str, seconds: float) -> None:
-    record = LeaseRecord(
-        "1", holder, 15.0, 0, renewed.replace("1970", str(EPOCH.year)).replace("01-01", EPOCH.strftime("%m-%d"))
-    )
-    assert seconds_held(record, EPOCH.replace(hour=0, minute=0, second=0)) == seconds
-    assert seconds_held(record, EPOCH + timedelta(days=2)) == 0

@@ -17,8 +17,9 @@ from binder.assignment.assignment import assign
 from binder.assignment.node_booking import NodeBooking, attach_of_pod
 from binder.assignment.topologies import Topologies, Topology
 from binder.assignment.volume_policy import reject_use
+from binder.booking.node_sets import NodeSets
 from binder.booking.room import Attach
-from binder.matching.claim_shape import ClaimShape
+from binder.matching.claim_shape import ClaimShape, UserNeeds
 from binder.matching.matching import scheduler_rejection
 from binder.model.demand import Demand
 from binder.model.view import View
@@ -62,9 +63,10 @@ class Offer:
 class Offers:
     """What a view offers to claims. Whether a volume is usable is computed once a pass."""
 
-    def __init__(self, view: View, now: datetime) -> None:
+    def __init__(self, view: View, now: datetime, sets: NodeSets) -> None:
         self._view = view
         self._now = now
+        self._sets = sets
         self._usable: dict[str, bool] = {}
         self._offers: dict[tuple[ClaimShape, int], Offer] = {}
 
@@ -83,13 +85,15 @@ class Offers:
     def volumes(self, demand: Demand, claim: Claim, topology: Topology | None) -> Iterator[Volume]:
         """Yield the usable volumes that fit the claim, by capacity and name; None requests those of all topologies."""
         labels = None if topology is None else topology.labels
-        pin = demand.pin_of(claim)
+        pin, users = demand.pin_of(claim), demand.shape_of(claim).users
         if pin:
             pinned = self._view.snapshot.volumes.get(pin)
-            if pinned is not None and self._may_take_pinned(claim, pinned, topology):
+            if pinned is not None and self._may_take_pinned(claim, pinned, topology) and self._suits(users, pinned):
                 yield pinned
             return
         for volume in self._view.index.candidates(claim, labels):
+            if users and not self._suits(users, volume):
+                continue
             if self.usable(volume) and (labels is None or volume_zone_matches(volume.labels, labels)):
                 yield volume
 
@@ -99,6 +103,10 @@ class Offers:
         if known is None:
             known = self._usable.setdefault(volume.name, reject_use(self._view, volume, self._now) is None)
         return known
+
+    def _suits(self, users: Iterable[UserNeeds], volume: Volume) -> bool:
+        """Whether the volume leaves a node to each of the other pods that use the claim."""
+        return all(self._sets.left_to(needs) & self._sets.reaching((volume,)) for needs in users)
 
     def _may_take_pinned(self, claim: Claim, volume: Volume, topology: Topology | None) -> bool:
         labels = None if topology is None else topology.labels

@@ -84,11 +84,6 @@ class Bookings:
         alone = self.seats(self.opened)
         return alone.node_of[booked.key] if self._may_use(booked) and alone.seat(booked) else ""
 
-    def is_contradictory(self, booked: Booked) -> bool:
-        """Whether each of the pod's volumes is accessible from some node, and all of them from none."""
-        together = self._sets.reaching(booked.volumes)
-        return not together and all(self._sets.reaching((volume,)) for volume in booked.volumes)
-
     def seats(self, opened: Callable[[str], Room]) -> Seats:
         """Return empty seats in rooms of nodes that `opened` returns."""
         return Seats(self._sets, opened, self._suits, _beside)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence, Sized
 from dataclasses import dataclass
 from typing import Final
 
+from binder.matching.claim_shape import UserNeeds
 from binder.model.waiting_pod import WaitingPod
 from kube.objects.model import Node, Volume
 from kube.persistent_map import Map
@@ -80,6 +81,13 @@ class NodeSets:
         nodes = self.index.selected(pod.node_selector, pod.node_affinity) & self.index.tolerated(pod.tolerations)
         nodes &= self.reaching(volumes)
         return nodes if waiting.nodes is None else nodes & self.named(waiting.nodes)
+
+    def left_to(self, needs: UserNeeds) -> int:
+        """Return the nodes that such a pod selects and tolerates, and from which the volumes it has are accessible."""
+        nodes = self.index.selected(needs.node_selector, needs.node_affinity) & self.index.tolerated(needs.tolerations)
+        for affinity in needs.affinities:
+            nodes &= self.index.reaching(affinity)
+        return nodes
 
     def reaching(self, volumes: Iterable[Volume]) -> int:
         """Return the nodes from which all of these volumes are accessible, by their affinity."""

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct
 
 from binder.matching.matching import class_of
-from kube.objects.labels import LabelSelector
-from kube.objects.model import Claim, Volume
+from kube.objects.labels import LabelSelector, NodeSelector, Pairs
+from kube.objects.model import Claim, Toleration, Volume
 
 
 class VolumePool(Struct, frozen=True, gc=False, cache_hash=True):
@@ -22,10 +22,20 @@ class VolumePool(Struct, frozen=True, gc=False, cache_hash=True):
     attributes_class: str
 
 
+class UserNeeds(Struct, frozen=True, gc=False, cache_hash=True):
+    """What another pod that uses a claim asks of its node. `affinities`: of the volumes that it has already."""
+
+    node_selector: Pairs
+    node_affinity: NodeSelector | None
+    tolerations: tuple[Toleration, ...]
+    affinities: tuple[NodeSelector | None, ...] = ()
+
+
 class ClaimShape(Struct, frozen=True, gc=False, cache_hash=True):
     """Everything of a claim that determines which Available volumes it may have.
 
-    `pin` is the only volume that may be planned for it, empty if any may.
+    `pin` is the only volume that may be planned for it, empty if any may. `users`: the volume must leave each of these
+    other pods a node.
     """
 
     pool: VolumePool
@@ -33,6 +43,7 @@ class ClaimShape(Struct, frozen=True, gc=False, cache_hash=True):
     selector: LabelSelector | None
     request: int
     pin: str = ""
+    users: tuple[UserNeeds, ...] = ()
 
 
 def pool_of(subject: Claim | Volume) -> VolumePool:
@@ -40,8 +51,8 @@ def pool_of(subject: Claim | Volume) -> VolumePool:
     return VolumePool(class_of(subject), subject.volume_mode, subject.attributes_class)
 
 
-def shape_of(claim: Claim, pin: str = "") -> ClaimShape:
-    return ClaimShape(pool_of(claim), claim.access_modes, claim.selector, claim.request, pin)
+def shape_of(claim: Claim, pin: str = "", users: tuple[UserNeeds, ...] = ()) -> ClaimShape:
+    return ClaimShape(pool_of(claim), claim.access_modes, claim.selector, claim.request, pin, users)
 
 
 def family_of(claim: Claim, pin: str = "") -> ClaimShape:

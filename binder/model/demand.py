@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from binder.matching.claim_shape import ClaimShape, shape_of
+from binder.matching.claim_shape import ClaimShape, UserNeeds, shape_of
 from binder.model.decision import Mode
 from kube.objects.model import Claim, Pod, Volume
 
@@ -27,7 +27,8 @@ class Demand:
     are made again because the volumes may now be committed. `limits`: why the volumes are not committed although the
     mode of the classes allows it (binder.planning.commitment). `begun`: a bind of one of its claims has begun, so that
     it is permanently tied to that volume. `drivers`: claim key -> the driver of which the claim counts as a volume
-    towards attach limits as long as it has none, for claims that may remain without.
+    towards attach limits as long as it has none, for claims that may remain without. `shared`: claim key -> what other
+    gated pods that use the claim need, where that differs from this pod's needs; `sharers` are the keys of those pods.
     """
 
     pod: Pod
@@ -41,6 +42,8 @@ class Demand:
     limits: tuple[str, ...] = ()
     begun: bool = False
     drivers: tuple[tuple[str, str], ...] = ()
+    shared: tuple[tuple[str, tuple[UserNeeds, ...]], ...] = ()
+    sharers: tuple[str, ...] = ()
 
     @property
     def urgency(self) -> tuple[bool, int, float, str]:
@@ -85,8 +88,12 @@ class Demand:
 
     def shape_of(self, claim: Claim) -> ClaimShape:
         """Return the claim's shape, its pin included: claims of equal shape are interchangeable in a pass."""
-        return self._shapes.get(claim.key) or shape_of(claim, self.pin_of(claim))
+        return self._shapes.get(claim.key) or self._shape(claim)
 
     @cached_property
     def _shapes(self) -> Mapping[str, ClaimShape]:
-        return {claim.key: shape_of(claim, self.pin_of(claim)) for claim in (*self.required, *self.optional)}
+        return {claim.key: self._shape(claim) for claim in (*self.required, *self.optional)}
+
+    def _shape(self, claim: Claim) -> ClaimShape:
+        users = next((needs for key, needs in self.shared if key == claim.key), ())
+        return shape_of(claim, self.pin_of(claim), users)

@@ -23,6 +23,7 @@ from binder.matching.matching import class_of, controller_rejection
 from binder.matching.rejection import Rejection
 from binder.model.decision import Finish, Placement, Reject
 from binder.model.view import View
+from binder.planning.let_go import unreached
 from binder.reservation.release import UNUSED_PHASES
 from kube.objects.model import Claim, Pod
 from kube.pod_topology.pod_ties import asks_for_namespace_labels
@@ -72,7 +73,7 @@ def finish_of(view: View, pod: Pod, begun: Sequence[Placement], now: datetime) -
         else:
             rejected.append(unhealthy)
     if sound:
-        return Finish(pod, tuple(sound))
+        return unreached(view, pod) or Finish(pod, tuple(sound))
     return Reject(pod, rejected[0].reason, tuple(rejected)) if rejected else None
 
 

@@ -7,6 +7,7 @@ beyond that get a note that the reason follows, and are explained when they are 
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
@@ -15,6 +16,7 @@ from binder.assignment.bipartite_matching import BipartiteMatching, Bits
 from binder.assignment.node_booking import NodeBooking
 from binder.assignment.placing import Offers
 from binder.assignment.topologies import Topologies, Topology
+from binder.booking.node_sets import NodeSets
 from binder.booking.room import Attach, attach_of
 from binder.matching.claim_shape import ClaimShape
 from binder.matching.evidence import reasons_text
@@ -40,13 +42,19 @@ class Explainer:
     """Explains the rejections of one pass. `got` is which claim of the pass got a volume, by the volume's name."""
 
     def __init__(
-        self, view: View, now: datetime, topologies: Topologies, booking: NodeBooking, got: Mapping[str, str]
+        self,
+        view: View,
+        now: datetime,
+        topologies: Topologies,
+        booking: NodeBooking,
+        got: Mapping[str, str],
+        sets: NodeSets,
     ) -> None:
         self._now = now
         self._topologies = topologies
         self._booking = booking
         self._got = got
-        self._offers = Offers(view, now)
+        self._offers = Offers(view, now, sets)
         self._unmet = UnmetClaims(view, now)
         self._looks = 0
         self._met: dict[ClaimShape, bool] = {}
@@ -61,7 +69,7 @@ class Explainer:
             return Reject(demand.pod, Reason.EXPLANATION_PENDING, ())
         unmet = [claim for claim in demand.required if not self._is_met(demand, claim)]
         if unmet:
-            return self._reject(demand, Reason.NO_VOLUME_FITS, self._unmet.rejections(demand, unmet))
+            return self._reject(demand, Reason.NO_VOLUME_FITS, self._of_claims(demand, unmet))
         if not self._topologies.open_to(demand):
             return self._reject(demand, Reason.NO_NODE_FITS, [_no_topology(demand)])
         if not self._jointly_met(demand):
@@ -70,6 +78,12 @@ class Explainer:
         if nodes:
             return self._reject(demand, Reason.NO_NODE_FITS, [_no_node(demand, nodes), *nodes])
         return self._lost(demand)
+
+    def _of_claims(self, demand: Demand, unmet: Sequence[Claim]) -> list[Rejection]:
+        """Return why no volume fits these claims; that other pods use them is said in any case."""
+        alone = replace(demand, shared=())
+        left = [claim for claim in unmet if not demand.shape_of(claim).users or not self._is_met(alone, claim)]
+        return self._unmet.rejections(demand, left) if left else []
 
     def _knows(self, demand: Demand) -> bool:
         """Whether the result is cached, apart from the names."""
@@ -113,7 +127,8 @@ class Explainer:
         return options
 
     def _reject(self, demand: Demand, reason: Reason, rejections: Iterable[Rejection]) -> Reject:
-        return Reject(demand.pod, reason, tuple(rejections)[:MAX_REJECTIONS])
+        shared = [_shared(demand, claim) for claim in demand.required if demand.shape_of(claim).users]
+        return Reject(demand.pod, reason, (*shared, *rejections)[:MAX_REJECTIONS])
 
     def _of_topologies(self, demand: Demand) -> list[Rejection]:
         """Return for each topology which claims have no volume there, the one with fewest such claims first."""
@@ -199,6 +214,12 @@ def most_served(options: Mapping[str, Sequence[Volume]]) -> int:
     suits = [sum([bit_of[name] for name in names]) for names in kinds]
     matching = BipartiteMatching(suits, [0] * len(suits), (1 << len(bit_of)) - 1)
     return sum([matching.add(kind) for kind in wanted])
+
+
+def _shared(demand: Demand, claim: Claim) -> Rejection:
+    users = ", ".join((demand.pod.key, *demand.sharers))
+    wanted = f"a volume with which each gated pod that uses the claim can run: {users}"
+    return Rejection(Reason.NO_JOINT_ASSIGNMENT, claim.key, wanted, "none")
 
 
 def _no_node(demand: Demand, rejections: Sequence[Rejection]) -> Rejection:

@@ -6,19 +6,19 @@ other has its node. What the pod lacks otherwise, such as room on a full node, k
 preempt other pods or have a node added: so a pod that fits nowhere now is let go too.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
 from binder.booking.bookings import Bookings
-from binder.booking.node_sets import Booked
-from binder.matching.node_fit import reject_node, reject_reach
+from binder.matching.node_fit import reaches, reject_node, reject_reach
 from binder.matching.rejection import Reason, Rejection
 from binder.model.decision import Decision, Reject, Wait
 from binder.model.view import View
-from binder.model.waiting_pod import WaitingPod
+from binder.model.waiting_pod import WaitingPod, waiting_pod
 from binder.planning.pod_claims import NOTHING_LEFT
 from kube.objects.model import Node, Pod, Volume
+from kube.rules.topology import HOSTNAME_LABEL
 
 
 def let_go(view: View, decision: Decision, bookings: Bookings) -> Decision:
@@ -34,35 +34,60 @@ def let_go(view: View, decision: Decision, bookings: Bookings) -> Decision:
     if node:
         return replace(decision, node=node)
     if not booked.possible:
-        # A node may still be added from which a bound volume is accessible: autoscalers do not look at gated pods.
-        kept = not booked.waiting.bound or bookings.is_contradictory(booked)
-        return Reject(decision.pod, Reason.NO_NODE_FITS, (_unreachable(booked),)) if kept else decision
+        if leaves_a_node(booked.waiting, view.snapshot.nodes):
+            return decision
+        return Reject(decision.pod, Reason.NO_NODE_FITS, (_unreachable(decision.pod, booked.volumes),))
     taken = bookings.place_alone(booked)
     return Reject(decision.pod, Reason.OTHER_POD_PENDING, (_taken(taken),)) if taken else decision
+
+
+def unreached(view: View, pod: Pod) -> Reject | None:
+    """Return a rejection if the pod's volumes, bound or about to be, leave it no node."""
+    waiting = waiting_pod(view.snapshot, view.settings.annotations, pod, view.ledger)
+    if waiting is None or leaves_a_node(waiting, view.snapshot.nodes):
+        return None
+    return Reject(pod, Reason.NO_NODE_FITS, (_unreachable(pod, waiting.volumes),))
 
 
 def leaves_a_node(waiting: WaitingPod, nodes: Mapping[str, Node], likely: str = "") -> bool:
     """Whether its volumes leave the pod a node, whatever room that has. `likely` is looked at first.
 
-    Bound volumes may be those of a node that is still to be added, unless they exclude each other.
+    For bound volumes a node that is still to be added counts as well, because autoscalers do not look at gated pods:
+    unless the volumes exclude each other, or the pod's node selector.
     """
     pod, volumes = waiting.pod, (*waiting.volumes, *(volume for _, volume in waiting.hints))
-    first = nodes.get(likely)
-    if any(_fits(pod, volumes, node) for node in chain((first,) if first is not None else (), nodes.values())):
+    first = (nodes[name] for name in (likely, *_hosts(volumes)) if name in nodes)
+    if any(_fits(pod, volumes, node) for node in chain(first, nodes.values())):
         return True
-    if not waiting.bound or any(reject_reach(volumes, node) is None for node in nodes.values()):
-        return waiting.bound
+    return waiting.bound and _could_be_added(pod, volumes, nodes)
+
+
+def _could_be_added(pod: Pod, volumes: Sequence[Volume], nodes: Mapping[str, Node]) -> bool:
+    """Whether a node like the present ones, with the labels that the pod selects, could reach all of the volumes."""
+    reaching = [node for node in nodes.values() if reject_reach(volumes, node) is None]
+    if reaching:
+        selected = dict(pod.node_selector)
+        return any(all(reaches(volume, dict(node.labels) | selected) for volume in volumes) for node in reaching)
     return not all(any(reject_reach((volume,), node) is None for node in nodes.values()) for volume in volumes)
+
+
+def _hosts(volumes: Iterable[Volume]) -> Iterator[str]:
+    """Yield what a local volume calls its node: nearly always the node's name, so that no search is needed."""
+    for volume in volumes:
+        terms = volume.node_affinity.terms if volume.node_affinity is not None else ()
+        for requirement in (requirement for term in terms for requirement in term.match_expressions):
+            if requirement.key == HOSTNAME_LABEL:
+                yield from requirement.values
 
 
 def _fits(pod: Pod, volumes: Sequence[Volume], node: Node) -> bool:
     return reject_reach(volumes, node) is None and reject_node(pod, node) is None
 
 
-def _unreachable(booked: Booked) -> Rejection:
-    volumes = ", ".join(volume.name for volume in booked.volumes)
+def _unreachable(pod: Pod, reserved: Iterable[Volume]) -> Rejection:
+    volumes = ", ".join(volume.name for volume in reserved)
     wanted = f"a node that fits the pod and from which {volumes} can be reached" if volumes else "the selected node"
-    return Rejection(Reason.NO_NODE_FITS, booked.key, wanted, "no such node")
+    return Rejection(Reason.NO_NODE_FITS, pod.key, wanted, "no such node")
 
 
 def _taken(node: str) -> Rejection:

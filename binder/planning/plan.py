@@ -121,10 +121,11 @@ class _Pass:
     planned: frozenset[str]
     others: OtherPods | None
     bookings: Bookings
+    sets: NodeSets
 
     def placing(self) -> Placing:
         """Return an empty placing: nothing of this round is placed."""
-        return Placing(self.topologies, Offers(self.view, self.now), self.booking())
+        return Placing(self.topologies, Offers(self.view, self.now, self.sets), self.booking())
 
     def booking(self) -> NodeBooking:
         """Return the room on nodes before this round."""
@@ -136,6 +137,7 @@ def _bookings(view: View, now: datetime, caches: Caches) -> Bookings:
     annotations = view.settings.annotations
     known = view.waiting if view.waiting is not None else all_waiting(view.snapshot, annotations)
     waiting = with_ledger(known, view.ledger, view.snapshot, annotations)
+    caches.node_sets.prune(waiting)
     return Bookings(view, waiting.values(), caches.node_sets, now)
 
 
@@ -147,14 +149,14 @@ def _decide(
     view = replace(view, hints={volume: claim for demand in demands for volume, claim in demand.hints})
     topologies = topologies_of(view.snapshot.nodes, view.index, demands, caches.groupings)
     planned = frozenset(demand.pod.key for demand in demands)
-    this = _Pass(view, now, topologies, planned, other_pods_of(view, demands, bookings), bookings)
+    this = _Pass(view, now, topologies, planned, other_pods_of(view, demands, bookings), bookings, caches.node_sets)
     placing = this.placing()
     failed = [demand for demand in _place_all(placing, demands) if not placing.booking.is_tied(demand)]
     rivals = _servable_alone(this, failed) if placing.placed else []
     if rivals:
         rebalance(placing, rivals, solve)
     got = {volume.name: key for placed in placing.placed.values() for key, volume in placed.volumes.items()}
-    explainer = Explainer(view, now, topologies, this.booking(), got)
+    explainer = Explainer(view, now, topologies, this.booking(), got, caches.node_sets)
     return [_decision(view, topologies, explainer, demand, placing.placed.get(demand.pod.key)) for demand in demands]
 
 

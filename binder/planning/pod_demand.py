@@ -4,10 +4,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Final
 
+from binder.matching.claim_shape import UserNeeds
 from binder.matching.rejection import Reason, Rejection
 from binder.model.decision import Finish, Mode, Placement, Reject, Wait
 from binder.model.demand import MAX_CLAIMS, Demand
 from binder.model.view import View
+from binder.model.waiting_pod import waiting_pod
 from binder.planning.claim_standing import Anchor, Hinted, LeftAlone, Open, Standing, standing_of
 from binder.planning.commitment import finish_of, hint_only, may_commit
 from kube.objects.model import READ_WRITE_ONCE_POD, Claim, Pod
@@ -45,6 +47,7 @@ def demand_of(view: View, pod: Pod, now: datetime) -> Demand | Finish | Wait | R
     in_use = _in_use(view, pod)
     if in_use is not None:
         return Reject(pod, Reason.VOLUME_IN_USE, (in_use,))
+    others = _other_users(view, pod, opened)
     return Demand(
         pod=pod,
         mode=mode,
@@ -57,7 +60,38 @@ def demand_of(view: View, pod: Pod, now: datetime) -> Demand | Finish | Wait | R
         limits=limits,
         begun=any(standing.begun is not None for standing in standings if isinstance(standing, Anchor)),
         drivers=tuple(_drivers(view, standings)),
+        shared=tuple((key, tuple(dict.fromkeys(users.values()))) for key, users in others.items()),
+        sharers=tuple(sorted({user for users in others.values() for user in users})),
     )
+
+
+def _other_users(view: View, pod: Pod, opened: Iterable[Open]) -> dict[str, dict[str, UserNeeds]]:
+    """Return by claim what other pods behind our gate need of their nodes, as far as it is not what this pod needs.
+
+    A claim that several of them use gets a volume that lets each of them run, or none.
+    """
+    others: dict[str, dict[str, UserNeeds]] = {}
+    for standing in opened:
+        key = standing.claim.key
+        for user in view.snapshot.pods_by_claim.get(key, ()):
+            other = view.snapshot.pods[user]
+            if user == pod.key or not _is_behind_our_gate(view, other):
+                continue
+            needs = _needs(view, other)
+            if needs != _needs(view, pod):
+                others.setdefault(key, {})[user] = needs
+    return others
+
+
+def _is_behind_our_gate(view: View, pod: Pod) -> bool:
+    return view.settings.annotations.carries_gate(pod) and not (pod.node_name or pod.deleting or pod.finished)
+
+
+def _needs(view: View, pod: Pod) -> UserNeeds:
+    waiting = waiting_pod(view.snapshot, view.settings.annotations, pod, view.ledger)
+    volumes = () if waiting is None else (*waiting.volumes, *(volume for _, volume in waiting.hints))
+    affinities = tuple(volume.node_affinity for volume in volumes)
+    return UserNeeds(pod.node_selector, pod.node_affinity, pod.tolerations, affinities)
 
 
 def _standings(view: View, pod: Pod, now: datetime) -> Sequence[Standing] | Wait | Reject:

@@ -12,7 +12,7 @@ from binder.assignment.bipartite_matching import BipartiteMatching, Bits
 from binder.assignment.placing import PlacedPod, Placing
 from binder.assignment.topologies import Topology
 from binder.booking.room import Attach, attach_of
-from binder.matching.claim_shape import ClaimShape, family_of
+from binder.matching.claim_shape import ClaimShape
 from binder.model.demand import Demand
 from kube.objects.model import Claim, Volume
 
@@ -229,7 +229,7 @@ def _kind(demand: Demand, claim: Claim, topology: int) -> ClaimKind:
 
 
 def _family(demand: Demand, claim: Claim) -> ClaimShape:
-    return family_of(claim, demand.pin_of(claim))
+    return replace(demand.shape_of(claim), request=0)
 
 
 def _bits(places: Iterable[int]) -> Bits:

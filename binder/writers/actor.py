@@ -219,7 +219,7 @@ class Actor:
             if isinstance(decision, Finish):
                 async with self._turn(decision, []):
                     await self.preconditions.probe(decision)
-                    return await self.completer.finish(decision.placements)
+                    return await self.completer.finish(decision.pod, decision.placements)
             return await self._reserve(decision)
         except EndedAttempt as ending:
             return ending.outcome

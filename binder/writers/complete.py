@@ -44,7 +44,15 @@ from binder.writers.rollback import Held
 from kube.clock import Now
 from kube.errors import Unavailable
 from kube.objects.api_resource import CLAIMS, VOLUMES, Resource
-from kube.objects.model import Claim, Volume
+from kube.objects.model import Claim, Pod, Volume
+
+
+@dataclass(frozen=True, slots=True)
+class _At:
+    """A pod, and the node for which its volumes were chosen, if that is known."""
+
+    pod: Pod
+    node: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,18 +76,19 @@ class Completer:
         committed = [await self._commit(placement, now, written) for placement in decision.placements]
         claims = await side_by_side(self._second_look, decision.placements)
         steps = zip(decision.placements, claims, committed, strict=True)
-        return await side_by_side(lambda step: self._finish(Placement(step[1], step[0].volume), step[2]), steps)
+        at = _At(decision.pod, decision.node)
+        return await side_by_side(lambda step: self._finish(at, Placement(step[1], step[0].volume), step[2]), steps)
 
-    async def finish(self, placements: Sequence[Placement]) -> Outcome:
+    async def finish(self, pod: Pod, placements: Sequence[Placement]) -> Outcome:
         """Finish binds that were begun, concurrently. Nothing is rolled back: it was not ours. Raises as `complete`."""
         try:
-            bound = await side_by_side(self._resume, placements)
+            bound = await side_by_side(lambda begun: self._resume(_At(pod), begun), placements)
         except EndedAttempt as ending:
             # Nothing was reserved, so nothing is lost: the present state is decided again.
             return Outdated(str(ending))
         return Applied(tuple(bound))
 
-    async def _resume(self, begun: Placement) -> Volume:
+    async def _resume(self, at: _At, begun: Placement) -> Volume:
         """Continue from where the bind is by now: while the pod waited for its turn others may have continued it."""
         known = self.client.snapshot().claims.get(begun.claim.key)
         if known is not None and _is_bound_to(known, begun):
@@ -87,7 +96,9 @@ class Completer:
         claim = await self._still_open(begun)
         placement = Placement(claim, begun.volume)
         return (
-            begun.volume if _is_bound_to(claim, begun) else await self._finish(placement, await self._named(placement))
+            begun.volume
+            if _is_bound_to(claim, begun)
+            else await self._finish(at, placement, await self._named(placement))
         )
 
     async def _named(self, placement: Placement) -> LiveVolume:
@@ -173,11 +184,13 @@ class Completer:
         if claim.volume_name not in {"", placement.volume.name}:
             raise self._lost(placement, CLAIMS, f"claim {claim.key} was bound to volume {claim.volume_name}")
 
-    async def _finish(self, placement: Placement, live: LiveVolume) -> Volume:
+    async def _finish(self, at: _At, placement: Placement, live: LiveVolume) -> Volume:
         """Second to fourth write: the volume's phase, the claim, the claim's status."""
+        self.preconditions.require_reach(at.pod, at.node)
         live = await self._mark_bound(placement, live)
         if not placement.claim.volume_name:
             self.preconditions.require_healthy(placement, live.record)
+            self.preconditions.require_reach(at.pod, at.node)
         claim = await self._claim_step(
             placement,
             placement.claim,

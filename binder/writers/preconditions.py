@@ -23,7 +23,9 @@ from binder.matching.node_fit import reject_node, reject_reach, reject_resources
 from binder.matching.rejection import Reason
 from binder.model.decision import Finish, Lost, Mode, Outdated, Placement, Reserve
 from binder.model.view import PlanSettings, View
+from binder.model.waiting_pod import waiting_pod
 from binder.planning.commitment import decisive, may_commit
+from binder.planning.let_go import leaves_a_node
 from binder.reservation.contract import Annotations
 from binder.writers.object_client import LiveVolume, ObjectClient
 from csi.drivers import HealthGate
@@ -174,6 +176,17 @@ class Preconditions:
             raise LostPlacement(placement, f"volume {volume.name}: {rejected.offered}", rejected.reason)
         if volume.driver and (volume.driver, volume.handle) not in self._gate.verdicts:
             raise OutdatedDecision(f"new health information about volume {volume.name} arrived since the probe")
+
+    def require_reach(self, pod: Pod, node: str = "") -> None:
+        """Raise OutdatedDecision if the pod's volumes, as known now, leave it no node; `node` is the likeliest one.
+
+        The affinity of a volume may change after it was committed (MutablePVNodeAffinity, KEP-5381).
+        """
+        snapshot = self._client.snapshot()
+        seen = snapshot.pods.get(pod.key, pod)
+        waiting = waiting_pod(snapshot, self._settings.annotations, seen)
+        if waiting is not None and not leaves_a_node(waiting, snapshot.nodes, node):
+            raise OutdatedDecision(f"no node that fits pod {pod.key} reaches all of its volumes any more")
 
     async def _claim(self, planned: Claim) -> Claim:
         fresh = await self._client.claim(planned.key)

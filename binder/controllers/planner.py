@@ -32,7 +32,7 @@ from binder.planning.commitment import decisive
 from binder.planning.plan import Caches, holds_of, plan
 from binder.planning.pod_demand import demand_of
 from binder.rebalance.integer_program import Solve
-from csi.drivers import HealthGate
+from binder.writers.health_gate import HealthGate
 from kube.background import Aside
 from kube.clock import Clock
 from kube.objects.model import Claim, Pod, StorageClass, Volume

@@ -23,8 +23,8 @@ from binder.planning.pod_claims import all_bound, begun, claims_of, nothing_left
 from binder.reporting.announce import Announcer
 from binder.reporting.observe import BindMetrics
 from binder.writers.actor import Actor
+from binder.writers.health_gate import HealthGate
 from binder.writers.scheduling_gate import KnownClaim, SchedulingGate
-from csi.drivers import HealthGate
 from kube.backoff import backoff
 from kube.clock import Clock
 from kube.errors import TerminalError

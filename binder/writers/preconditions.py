@@ -27,8 +27,8 @@ from binder.model.waiting_pod import waiting_pod
 from binder.planning.commitment import decisive, may_commit
 from binder.planning.let_go import leaves_a_node
 from binder.reservation.contract import Annotations
+from binder.writers.health_gate import HealthGate
 from binder.writers.object_client import LiveVolume, ObjectClient
-from csi.drivers import HealthGate
 from kube.clock import Clock, within
 from kube.objects.model import BIND_COMPLETED, SELECTED_NODE, Claim, Pod, Volume, value_of
 from kube.store.node_view import node_view

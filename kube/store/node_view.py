@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from kube.objects.model import Claim, Node, Taint, Volume
+from kube.rules.csi_migration import counted_driver_of_provisioner, driver_of_source
 from kube.rules.resource_fit import free_resources
 from kube.rules.taints import UNSCHEDULABLE
-from kube.store.csi_migration import driver_of_provisioner, driver_of_source
 from kube.store.snapshot import Snapshot
 
 UsedVolume = tuple[str, str]
@@ -67,7 +67,7 @@ def used_volume(snapshot: Snapshot, claim: Claim) -> UsedVolume | None:
     storage_class = snapshot.classes.get(claim.storage_class or "")
     if storage_class is None or not storage_class.provisioner:
         return None
-    return driver_of_provisioner(storage_class.provisioner), f"claim {claim.key}"
+    return counted_driver_of_provisioner(storage_class.provisioner), f"claim {claim.key}"
 
 
 def _used_volumes(snapshot: Snapshot, claim_keys: Iterable[str]) -> Iterator[UsedVolume]:

@@ -25,12 +25,12 @@ from binder.reservation.contract import Holder
 from binder.solver.solver_process import SolverMetrics, SolverProcess
 from binder.writers.actor import Actor, Applier
 from binder.writers.complete import Completer
+from binder.writers.health_gate import HealthGate, Probing
 from binder.writers.keyed_locks import KeyedLocks
 from binder.writers.object_client import ObjectClient
 from binder.writers.preconditions import ActSettings, Preconditions
 from binder.writers.rollback import Rollback
 from binder.writers.scheduling_gate import SchedulingGate
-from csi.drivers import HealthGate, Probing
 from csi.health.health import HealthRecord
 from csi.health.verdict import USABLE
 from csi.records import HealthRecords

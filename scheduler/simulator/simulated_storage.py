@@ -20,8 +20,8 @@ from kube.objects.model import (
 )
 from kube.objects.reports import StorageCondition, StorageReports
 from kube.persistent_map import Map
+from kube.rules.csi_migration import driver_of_provisioner
 from kube.rules.topology import ZONE_LABEL
-from kube.store.csi_migration import driver_of_provisioner
 
 FAILED: Final = "Failed"
 """Phase of a volume that no claim gets any more."""

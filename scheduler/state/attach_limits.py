@@ -3,7 +3,7 @@
 Source: pkg/scheduler/framework/plugins/nodevolumelimits/csi.go. A claim without a volume counts as one of its class's
 provisioner. A volume that is attached although no pod on the node uses it counts as attached, and once more as new when
 the pod brings it, as upstream. In-tree volumes that Kubernetes hands to a CSI driver count as that driver's, but not
-their attachments (kube.store.csi_migration).
+their attachments (kube.rules.csi_migration).
 """
 
 from collections import Counter

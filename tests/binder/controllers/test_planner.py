@@ -22,7 +22,7 @@ from binder.model.decision import Decision, Reserve
 from binder.model.view import PlanSettings
 from binder.rebalance.integer_program import IntegerProgram, Solution, Solve, solve
 from binder.reservation.contract import DEFAULT_PREFIX
-from csi.drivers import HealthGate
+from binder.writers.health_gate import HealthGate
 from csi.health.verdict import HealthState
 from kube.background import Aside
 from kube.objects.model import Pod

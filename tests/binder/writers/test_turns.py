@@ -1,5 +1,6 @@
-"""What may happen while a pod waits for its next turn: others act before every write, and the process dies."""
+"""Turns: one worker for each key; and what may happen while a pod waits for one: others act, the process dies."""
 
+import asyncio
 from datetime import timedelta
 from random import Random
 from typing import Any
@@ -7,8 +8,10 @@ from typing import Any
 import pytest
 
 from binder.model.decision import Mode
+from binder.writers.keyed_locks import KeyedLocks
 from kube.client.transport import Request
 from tests.binder.world import World, bind
+from tests.fake_clock import settle
 from tests.fakes.objects import claim_object, pod_object, volume_object
 
 PODS = [f"web-{number}" for number in range(8)]
@@ -87,3 +90,30 @@ async def test_all_pods_are_served_while_others_write_between_turns(mode: Mode, 
         await process.run(120)
     assert violations == world.violations() == []
     assert not any(pod["spec"].get("schedulingGates") for pod in world.server.all("pods"))
+
+
+async def test_a_key_is_held_by_one_at_a_time_and_others_do_not_wait() -> None:
+    locks, log, go = KeyedLocks(), list[str](), asyncio.Event()
+
+    async def work(name: str, *keys: str) -> None:
+        async with locks.held(keys):
+            log.append(name)
+            await go.wait()
+
+    tasks = [asyncio.create_task(work(*args)) for args in (("one", "a", "b"), ("two", "b", "a"), ("three", "c"))]
+    await settle()
+    assert log == ["one", "three"]
+    go.set()
+    await asyncio.gather(*tasks)
+    assert log == ["one", "three", "two"]
+    assert vars(locks) == {"_locks": {}}
+
+
+async def test_a_cancelled_waiter_leaves_nothing_behind() -> None:
+    locks = KeyedLocks()
+    async with locks.held(["a"]):
+        waiting = asyncio.create_task(locks.held(["a"]).__aenter__())
+        await settle()
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+    assert vars(locks) == {"_locks": {}}

@@ -17,8 +17,9 @@ from binder.assignment.placing import Placing
 from binder.controllers.planner import Planner
 from binder.model.decision import Mode
 from binder.reservation.contract import Holder
+from binder.writers.health_gate import HealthGate
 from csi.client.endpoint import Endpoint
-from csi.drivers import Drivers, HealthGate
+from csi.drivers import Drivers
 from csi.probe import DriverProbe
 from kube.client.api import KubeApi
 from kube.client.reflector import Reflector
@@ -49,7 +50,7 @@ from tests.test_architecture import ARCHITECTURE, FLOWCHARTS, arrows_of, modules
 EVENT: Stack = ("kube/client/reflector", "kube/store/collection", "binder/controllers/wakeups", "kube/workqueue")
 PLANNING: Stack = ("kube/workqueue", "binder/controllers/reconciler", "binder/controllers/planner")
 PASS: Stack = ("binder/controllers/planner", "binder/planning/plan", "binder/assignment/placing")
-CHECK: Stack = ("kube/workqueue", "binder/controllers/reconciler", "csi/drivers")
+CHECK: Stack = ("kube/workqueue", "binder/controllers/reconciler", "binder/writers/health_gate")
 PROBE: Stack = ("csi/drivers", "csi/probe")
 """It begins a task of its own."""
 WORKER: Stack = ("kube/workqueue", "binder/controllers/reconciler", "binder/writers/actor")

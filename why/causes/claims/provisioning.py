@@ -1,6 +1,6 @@
 """Causes in provisioning: the provisioner, where its driver runs, and its capacity."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from typing import Final
@@ -16,6 +16,7 @@ from kube.objects.model import (
     StorageClass,
     value_of,
 )
+from kube.rules.csi_migration import driver_of_provisioner
 from kube.rules.quantity import NANO
 from kube.rules.selectors import label_keys, node_matches
 from why.causes.finding import Finding, Step
@@ -39,18 +40,6 @@ from why.report.report import Evidence, Link
 _PATIENCE: Final = timedelta(minutes=2)
 """How long a provisioner may report nothing about a claim: it writes an Event when it begins."""
 
-
-_MIGRATED: Final[Mapping[str, str]] = {
-    "kubernetes.io/aws-ebs": "ebs.csi.aws.com",
-    "kubernetes.io/azure-disk": "disk.csi.azure.com",
-    "kubernetes.io/azure-file": "file.csi.azure.com",
-    "kubernetes.io/cinder": "cinder.csi.openstack.org",
-    "kubernetes.io/gce-pd": "pd.csi.storage.gke.io",
-    "kubernetes.io/portworx-volume": "pxd.portworx.com",
-    "kubernetes.io/vsphere-volume": "csi.vsphere.vmware.com",
-}
-"""In-tree provisioners, and the CSI driver that replaced them (k8s.io/csi-translation-lib)."""
-
 _IN_TREE: Final = "kubernetes.io/"
 _HOST_PATH: Final = "kubernetes.io/host-path"
 """The last in-tree provisioner, for clusters of developers (--enable-hostpath-provisioner)."""
@@ -58,7 +47,7 @@ _HOST_PATH: Final = "kubernetes.io/host-path"
 
 def driver_of(storage_class: StorageClass) -> str:
     """Return the CSI driver that provisions volumes of the class."""
-    return _MIGRATED.get(storage_class.provisioner, storage_class.provisioner)
+    return driver_of_provisioner(storage_class.provisioner)
 
 
 def provisioner_of(facts: Facts, claim: Claim) -> StorageClass | None:

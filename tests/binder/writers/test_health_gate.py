@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from csi.drivers import HealthGate
+from binder.writers.health_gate import HealthGate
 from kube.objects.model import Volume
 from tests.binder.world import Doctor
 from tests.builders import volume

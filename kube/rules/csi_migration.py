@@ -1,0 +1,51 @@
+"""In-tree volume plugins, and the CSI driver that replaced each.
+
+Source: k8s.io/csi-translation-lib/plugins, which names the drivers.
+"""
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+
+class _Plugin(NamedTuple):
+    """The name as a class's provisioner, the field with a volume's source, and the driver.
+
+    `counted`: whether its volumes count towards the driver's attach limits (isCSIMigrationOn in
+    pkg/scheduler/framework/plugins/nodevolumelimits/utils.go).
+    """
+
+    provisioner: str
+    source: str
+    driver: str
+    counted: bool = True
+
+
+_PLUGINS: Final = (
+    _Plugin("kubernetes.io/aws-ebs", "awsElasticBlockStore", "ebs.csi.aws.com"),
+    _Plugin("kubernetes.io/azure-disk", "azureDisk", "disk.csi.azure.com"),
+    _Plugin("kubernetes.io/azure-file", "azureFile", "file.csi.azure.com", counted=False),
+    _Plugin("kubernetes.io/cinder", "cinder", "cinder.csi.openstack.org"),
+    _Plugin("kubernetes.io/gce-pd", "gcePersistentDisk", "pd.csi.storage.gke.io"),
+    _Plugin("kubernetes.io/portworx-volume", "portworxVolume", "pxd.portworx.com"),
+    _Plugin("kubernetes.io/vsphere-volume", "vsphereVolume", "csi.vsphere.vmware.com", counted=False),
+)
+_BY_PROVISIONER: Final[Mapping[str, str]] = {plugin.provisioner: plugin.driver for plugin in _PLUGINS}
+_COUNTED: Final[Mapping[str, str]] = {plugin.provisioner: plugin.driver for plugin in _PLUGINS if plugin.counted}
+_COUNTED_BY_SOURCE: Final[Mapping[str, str]] = {plugin.source: plugin.driver for plugin in _PLUGINS if plugin.counted}
+
+
+def driver_of_provisioner(provisioner: str) -> str:
+    """Return the driver that provisions for a class: the provisioner itself unless it is an in-tree plugin."""
+    return _BY_PROVISIONER.get(provisioner, provisioner)
+
+
+def counted_driver_of_provisioner(provisioner: str) -> str:
+    """Return the driver whose attach limits count volumes of a class: the provisioner itself for in-tree plugins that
+    are not counted.
+    """
+    return _COUNTED.get(provisioner, provisioner)
+
+
+def driver_of_source(source: str) -> str:
+    """Return the driver that attaches volumes with this field as their source; empty for those that are not counted."""
+    return _COUNTED_BY_SOURCE.get(source, "")

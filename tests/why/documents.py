@@ -160,6 +160,9 @@ def lease(name: str, ago: timedelta, namespace: str = "kube-system") -> Document
 SCHEDULED = lease("kube-scheduler", timedelta(seconds=2))
 """kube-scheduler is alive."""
 
+SYSTEM_POD = pod("coredns", node="a1", metadata={"namespace": "kube-system"})
+"""Every cluster has pods: a dump without any is a part of one."""
+
 RESERVED_FOR_OTHER = {
     f"scheduler.cloud.example/{key}": value
     for key, value in {

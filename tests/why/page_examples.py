@@ -59,7 +59,7 @@ _NEW: Final = {"creationTimestamp": at(timedelta())}
 _ALONE: Final = {"accessModes": ["ReadWriteOncePod"]}
 _CHOSEN: Final = {"annotations": {SELECTED_NODE: "n2"}}
 _DATASET: Final = {"apiGroup": "example.com", "kind": "Dataset", "name": "big"}
-_LARGE_SELECTOR: Final = {
+LARGE_SELECTOR: Final = {
     "selector": {"matchExpressions": [{"key": "disk", "operator": "NotIn", "values": [f"d{n}" for n in range(9000)]}]}
 }
 _SCRATCH: Final = {"volumes": [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}]}
@@ -326,7 +326,7 @@ EXAMPLES: Final[dict[Reason, Example | ControllerEvent]] = {
     Reason.SELECTOR_ON_DYNAMIC_CLASS: _about_claim(
         claim(spec={"selector": {"matchLabels": {"tier": "gold"}}}), NOW_MADE, driver()
     ),
-    Reason.SELECTOR_TOO_LARGE: _about_claim(claim(spec=_LARGE_SELECTOR), volume(), _STATIC),
+    Reason.SELECTOR_TOO_LARGE: _about_claim(claim(spec=LARGE_SELECTOR), volume(), _STATIC),
     Reason.NO_VOLUME_FITS: _about_claim(claim(), volume(size="5Gi"), _STATIC),
     Reason.CLASS_NOT_FOUND: _about_claim(claim(storage_class="fsat"), storage_class()),
     Reason.TOO_MANY_CLAIMS: ControllerEvent(Reason.TOO_MANY_CLAIMS),

@@ -21,9 +21,9 @@ def node_missing(facts: Facts, pod: Pod) -> Finding | None:
         (Evidence(pod_object(pod, "spec.nodeName"), "an existing node", pod.node_name),),
         (
             Step(
-                f"kubectl -n {pod.namespace} delete pod {pod.name}",
-                "Kubernetes deletes it too, after a minute; the claims and their data stay; create the pod again "
-                "without nodeName unless its controller does",
+                "kubectl get nodes",
+                f"if {pod.node_name} is gone, Kubernetes deletes the pod after a minute; claims and data stay. "
+                "Create the pod again without nodeName unless its controller does",
             ),
         ),
     )

@@ -133,7 +133,7 @@ POD_CHECKS: Final[tuple[PodCheck, ...]] = (
 )
 """For a pod without a node, after its claims."""
 
-UNREAD_POD_CHECKS: Final[tuple[PodCheck, ...]] = (unread_nodes.reported_by_scheduler,)
+UNREAD_POD_CHECKS: Final[tuple[PodCheck, ...]] = (scheduling.claim_rejected, unread_nodes.reported_by_scheduler)
 """For a pod without a node when something could not be read, such as the nodes: what its scheduler reports."""
 
 PLACED_POD_CHECKS: Final[tuple[PodCheck, ...]] = (

@@ -195,7 +195,8 @@ async def test_the_volume_that_a_driver_is_to_make(own_world: World, asker: Aske
         await world.admin.delete("Node", world.name("first"))
         item = await asker.names("pod/app", "SelectedNodeStale")
         await node_in(world, driver, "second", zone)
-        await typed(world, item["next"][0])
+        for command in item["next"]:
+            await typed(world, command)
         await eventually(
             lambda: selected_of(world, "data"), lambda node: node == world.name("second"), "another node is chosen"
         )
@@ -229,7 +230,8 @@ async def test_what_a_volume_is_to_be_filled_with(own_world: World, asker: Asker
         await world.admin.create(claim(world.namespace, "original", claim_spec(f"{now}w")))
         item = await asker.names("pvc/copy", "StorageClassNotFound")
         assert [link["name"] for link in item["causes"]][:2] == [f"{world.namespace}/{n}" for n in ("copy", "original")]
-        await typed(world, item["next"][1])
+        await typed(world, item["next"][0])
+        await typed(world, f"kubectl -n {world.namespace} delete pvc original")
         await world.admin.create(claim(world.namespace, "original", claim_spec(now)))
         await bound(world, "original")
         await asker.names("pvc/copy", "Progressing", exit_code=0)

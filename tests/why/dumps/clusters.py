@@ -5,6 +5,7 @@ from typing import Any
 
 from tests.why.documents import (
     SCHEDULED,
+    SYSTEM_POD,
     Document,
     claim,
     csi_node,
@@ -24,7 +25,7 @@ EBS = "ebs.csi.aws.com"
 RBD = "rook-ceph.rbd.csi.ceph.com"
 NAMES = ("ip-10-0-1-7", "ip-10-0-2-9", "ip-10-0-3-4")
 ZONES = ("us-east-1a", "us-east-1b", "us-east-1c")
-NODES = [*(node(name, zone) for name, zone in zip(NAMES, ZONES, strict=True)), SCHEDULED]
+NODES = [*(node(name, zone) for name, zone in zip(NAMES, ZONES, strict=True)), SYSTEM_POD, SCHEDULED]
 WITH_EBS = [*NODES, driver(EBS), *(csi_node(name, EBS) for name in NAMES)]
 GP3 = storage_class("gp3", EBS)
 IN_1A = [claim(storage_class="gp3", volume="pv-1"), volume("pv-1", "gp3", claim="data", zone="us-east-1a"), GP3]

@@ -12,6 +12,7 @@ from tests.builders import ZONE
 from tests.why.documents import (
     DRIVER,
     SCHEDULED,
+    SYSTEM_POD,
     Document,
     claim,
     csi_node,
@@ -25,7 +26,7 @@ from tests.why.documents import (
 )
 
 Report = list[dict[str, Any]]
-NODES = [node("a1", "a"), node("b1", "b"), SCHEDULED]
+NODES = [node("a1", "a"), node("b1", "b"), SYSTEM_POD, SCHEDULED]
 LATER = storage_class(provisioner=DRIVER)
 NOW_MADE = storage_class(provisioner=DRIVER, mode="Immediate")
 OLD: dict[str, Any] = {

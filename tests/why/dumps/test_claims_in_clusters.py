@@ -8,6 +8,7 @@ import pytest
 from kube.objects.model import BIND_COMPLETED, PROVISIONED_BY
 from tests.why.documents import (
     SCHEDULED,
+    Document,
     at,
     claim,
     csi_node,
@@ -41,6 +42,13 @@ from tests.why.dumps.dump import (
     rejected,
 )
 
+
+def without_class(name: str) -> Document:
+    """What the PV controller reports about a claim with a class that has no object."""
+    text = f'storageclass.storage.k8s.io "{name}" not found'
+    return of_claim("ProvisioningFailed", text, "persistentvolume-controller")
+
+
 DUMPS = {
     # A class that is only a name.
     "its volumes are all taken": Dump(
@@ -49,6 +57,7 @@ DUMPS = {
             claim(storage_class="manual"),
             volume("pv-1", "manual", claim="other"),
             claim("other", "manual", volume="pv-1"),
+            without_class("manual"),
             *NODES,
         ],
         "there is no StorageClass of that name",
@@ -70,6 +79,7 @@ DUMPS = {
                 phase="Released",
                 spec={"persistentVolumeReclaimPolicy": "Retain"},
             ),
+            without_class("manual"),
             *NODES,
         ],
         "patch pv pv-1",
@@ -86,7 +96,12 @@ DUMPS = {
     ),
     "it is misspelt, and the right one has no object either": Dump(
         "StorageClassNotFound",
-        [claim(storage_class="manaul"), volume("pv-1", "manual"), *NODES],
+        [
+            claim(storage_class="manaul"),
+            volume("pv-1", "manual"),
+            *NODES,
+            without_class("manaul"),
+        ],
         'Did you mean "manual"',
     ),
     "a volume fits but for its class": Dump(
@@ -96,7 +111,13 @@ DUMPS = {
     ),
     "a volume fits, and the controller manager has stopped": Dump(
         "PreboundIncomplete",
-        [claim(storage_class="manual"), volume("pv-1", "manual"), *NODES, lease("kube-controller-manager", HOUR)],
+        [
+            claim(storage_class="manual"),
+            volume("pv-1", "manual"),
+            without_class("manual"),
+            *NODES,
+            lease("kube-controller-manager", HOUR),
+        ],
         "its Lease was last renewed",
     ),
     # Drivers that are not called by CSI, or report without a gRPC code.

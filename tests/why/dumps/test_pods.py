@@ -68,7 +68,7 @@ DUMPS = {
     ),
     "nodes are not in the dump": Dump("Inconclusive", [pod("db-0", "data"), *BOUND, SCHEDULED], "nodes (not in"),
     "a pod with nodeName, and its claim is missing": Dump(
-        "ClaimNotFound", [pod("db-0", "nix", node="a1", status={"phase": "Pending"}), storage_class(), *NODES]
+        "ClaimNotFound", [pod("db-0", "nix", node="a1", status={"phase": "Pending"}), *BOUND, *NODES]
     ),
     "a pod with nodeName, and its volume is elsewhere": Dump(
         "TopologyConflict",
@@ -84,6 +84,7 @@ DUMPS = {
             pod("db-0", "data", "logs"),
             claim(storage_class="fsat"),
             claim("logs", spec={"volumeName": "pv-x"}),
+            volume(),
             storage_class(),
             *NODES,
         ],
@@ -283,7 +284,7 @@ DUMPS = {
     ),
     "lists in a list": Dump(
         "ClaimNotFound",
-        [{"apiVersion": "v1", "kind": "PodList", "items": [pod("db-0", "nix")]}, storage_class(), *NODES],
+        [{"apiVersion": "v1", "kind": "PodList", "items": [pod("db-0", "nix")]}, *BOUND, *NODES],
     ),
 }
 
@@ -298,5 +299,5 @@ def test_the_answer(dump: Dump, tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 def test_the_items_of_a_list_without_the_list(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """`kubectl get ... -o json | jq .items`."""
-    (item,) = items_of(tmp_path / "dump.json", [pod("db-0", "nix"), storage_class(), *NODES], capsys)
+    (item,) = items_of(tmp_path / "dump.json", [pod("db-0", "nix"), *BOUND, *NODES], capsys)
     assert item["code"] == "ClaimNotFound"

@@ -68,7 +68,7 @@ DUMPS = {
     ),
     "a class that came later is not given to a claim that opted out": Dump(
         "NoStorageClass",
-        [claim(storage_class=""), pod("db-0", "data"), *WITH_DEFAULT],
+        [claim(storage_class=""), pod("db-0", "data"), volume("pv-9", "other"), *WITH_DEFAULT],
         "a default is not given to it",
     ),
     # Several pods.

@@ -129,7 +129,8 @@ def test_a_terminal_gets_colours(flag: str, coloured: bool) -> None:
     command = [sys.executable, "-m", "prebinder.cli", "why", "-A", "-f", "-", "--color", flag]
     typo = b"apiVersion: v1\nkind: Node\nmetadata: {name: n1}\n---\n" + (
         b"apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data, namespace: web}\n"
-        b"spec: {storageClassName: fsat, resources: {requests: {storage: 1Gi}}}\n"
+        b"spec: {storageClassName: fsat, resources: {requests: {storage: 1Gi}}}\n---\n"
+        b"apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: fast}\nprovisioner: disk.csi.example\n"
     )
     environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": str(NARROW)}
     environment.pop("NO_COLOR", None)

@@ -121,9 +121,11 @@ def _choose_default(classes: Iterable[str], claim: Claim) -> tuple[Step, ...]:
     names = sorted(classes)
     mark = "storageclass.kubernetes.io/is-default-class=true"
     if len(names) == 1:
-        every = f"kubectl annotate storageclass {names[0]} {mark}"
         return (
-            Step(every, "makes it the default: the PV controller gives it to this claim, and to all that name none"),
+            Step(
+                f"kubectl annotate storageclass {names[0]} {mark}",
+                "makes it the default: the PV controller gives it to this claim, and to all that name none",
+            ),
             _give_class(claim, names[0], "or gives it to this claim alone"),
         )
     note = f"choose one of them and annotate it with {mark}" if names else "there is none: create one"
@@ -189,11 +191,10 @@ def class_not_found(facts: Facts, claim: Claim) -> Finding | None:
         (claim_link(claim), Link("StorageClass", name, "not found")),
         (Evidence("storageclasses", name, there), *of_another_class(facts, claim)),
         (
-            Step("kubectl get storageclass"),
             Step(
-                f"kubectl -n {claim.namespace} delete pvc {claim.name}",
-                "a claim's class is immutable: create the class, or delete this claim (it has no data yet) and "
-                "create it with a class that exists",
+                "kubectl get storageclass",
+                f"create {name} if it is missing here; a claim's class is immutable, so else create the claim again "
+                "with a class that exists",
             ),
         ),
     )

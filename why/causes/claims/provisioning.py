@@ -118,7 +118,7 @@ def _without_trace(facts: Facts, claim: Claim, storage_class: StorageClass) -> F
     driver = driver_of(storage_class)
     if "csi" not in driver:
         # The only traces of a provisioner without CSI are its Events and its Lease.
-        facts.need(Source.EVENTS)
+        facts.need(Source.EVENTS, Source.LEASES)
         renewed = last_renewal(facts, _lease_names(driver))
         if renewed is not None:  # It was there: `provisioner_stopped` tells whether it still is.
             return None
@@ -218,6 +218,7 @@ def selected_node_stale(facts: Facts, claim: Claim) -> Finding | None:
         (claim_link(claim), Link("Node", selected, "not found")),
         (Evidence(claim_object(claim, f"annotation {SELECTED_NODE}"), "an existing node", selected),),
         (
+            Step("kubectl get nodes", f"is {selected} gone? Only then:"),
             Step(
                 f"kubectl -n {claim.namespace} annotate pvc {claim.name} {SELECTED_NODE}-",
                 "lets the scheduler choose a node again; check first that the driver has no volume for the claim",

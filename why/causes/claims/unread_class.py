@@ -5,17 +5,19 @@ recorder drops all but one Event in five minutes.
 """
 
 import re
+from collections.abc import Collection
 from datetime import timedelta
 from typing import Final
 
 from binder.matching.matching import class_of
 from binder.matching.rejection import Reason
+from kube.configuration.nearest import did_you_mean
 from kube.objects.model import Claim
 from why.causes.finding import Finding, Step
 from why.causes.objects import claim_link, users_of
 from why.causes.reported import PV_CONTROLLER, quoted
 from why.facts.details import EventRecord
-from why.facts.facts import Facts
+from why.facts.facts import Facts, Source
 from why.report.report import Link
 
 _REPEATED: Final = timedelta(minutes=6)
@@ -107,19 +109,36 @@ def reported_class_not_found(facts: Facts, claim: Claim) -> Finding | None:
     missing = None if event is None else _NOT_FOUND.search(event.note)
     if event is None or missing is None or missing["name"] != class_of(claim):
         return None
+    meant = did_you_mean(missing["name"], sorted(_known_classes(facts))).strip(" ;.").replace("did you", "Did you")
     return Finding(
         Reason.CLASS_NOT_FOUND,
-        f'StorageClass "{missing["name"]}" does not exist.',
+        f'StorageClass "{missing["name"]}" does not exist.' + (f" {meant}" if meant else ""),
         (claim_link(claim), Link("StorageClass", missing["name"], "not found")),
         (quoted(facts, event),),
         (
             Step(
-                f"kubectl -n {claim.namespace} delete pvc {claim.name}",
-                "a claim's class is immutable: ask an administrator which classes exist, then delete this claim (it "
-                "has no data yet) and create it with one of them",
+                "kubectl get storageclass",
+                "ask an administrator which classes exist if you may not list them; a claim's class is immutable, so "
+                "create the class, or the claim again with one that exists",
             ),
         ),
     )
+
+
+def _known_classes(facts: Facts) -> Collection[str]:
+    """Return the class names of static volumes, as far as volumes were read: they need no StorageClass."""
+    return facts.derived.static_classes if facts.has(Source.VOLUMES) else ()
+
+
+def absent_classes(facts: Facts) -> frozenset[str]:
+    """Return the classes that do not exist by the PV controller's Events about claims that name them."""
+    absent: set[str] = set()
+    for claim in facts.snapshot.claims.values():
+        for event in facts.events.get(("PersistentVolumeClaim", claim.key), ()):
+            match = _NOT_FOUND.search(event.note)
+            if match is not None and match["name"] == class_of(claim):
+                absent.add(match["name"])
+    return frozenset(absent)
 
 
 def reported_first_consumer(facts: Facts, claim: Claim) -> Finding | None:

@@ -45,9 +45,9 @@ def requested_missing(facts: Facts, claim: Claim) -> Finding | None:
         (Evidence(claim_object(claim, "spec.volumeName"), claim.volume_name, "no such PersistentVolume"),),
         (
             Step(
-                f"kubectl -n {claim.namespace} delete pvc {claim.name}",
-                "volumeName is immutable: create that volume, or delete this claim (it has no data yet) and create it "
-                "without volumeName",
+                "kubectl get pv",
+                f"create volume {claim.volume_name}; volumeName is immutable, so otherwise create the claim again for "
+                "another volume, or without volumeName",
             ),
         ),
     )

@@ -177,8 +177,9 @@ def _of_one(facts: Facts, verdict: ClaimVerdicts, verdicts: NodeVerdicts) -> _Bl
 def _of_own_volume(claim: Claim, volume: Volume) -> _Blame:
     message = f"Volume {volume.name} names claim {claim.name} in its claimRef, and no node that could run the pod "
     step = Step(
-        f"""kubectl patch pv {volume.name} --type=json -p '[{{"op":"remove","path":"/spec/claimRef"}}]'""",
-        "lets the claim have another volume; nothing is lost",
+        f"kubectl get pv {volume.name} -o yaml",
+        f"it is kept for this claim: let a node in {place_of(volume)} run the pod. Only if nothing on it is needed, "
+        "remove its claimRef: that lets the claim have another volume, and any claim take this one and overwrite it",
     )
     return _Blame(claim, Reason.TOPOLOGY_CONFLICT, message + "has access to it.", step)
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from kube.objects.model import Pod
 from why.causes.finding import Step
-from why.facts.facts import Facts
+from why.facts.facts import Facts, Source
 
 _HASH: Final = "pod-template-hash"
 _RECREATE: Final = '{"spec":{"strategy":{"type":"Recreate","rollingUpdate":null}}}'
@@ -22,7 +22,7 @@ def end_of(facts: Facts, user: Pod, waiting: Pod) -> Step:
         note = f"it is being deleted: wait until node {user.node_name} has ended it"
         return Step(f"{of_namespace} get pod {quote(user.name)} --watch", note)
     details = facts.pods.get(user.key)
-    if details is None:
+    if details is None or (details.owner is None and not facts.has(Source.NODES)):
         note = "the volume is free when it has ended; a controller that created it creates it again: scale that down"
         return Step(f"{of_namespace} get pod {quote(user.name)} -o yaml", note)
     if details.owner is None:

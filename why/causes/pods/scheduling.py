@@ -75,6 +75,15 @@ def claim_not_found(facts: Facts, pod: Pod) -> Finding | None:
     return None
 
 
+def claim_rejected(facts: Facts, pod: Pod) -> Finding | None:
+    """As above if claims could not be read: the API server has rejected one, as its controller reports."""
+    for volume in pod.claims:
+        rejected = creation_rejected(facts, pod.namespace, volume.name)
+        if rejected is not None and f"{pod.namespace}/{volume.name}" not in facts.snapshot.claims:
+            return replace(rejected, links=(pod_link(pod), *rejected.links))
+    return None
+
+
 def claim_not_owned(facts: Facts, pod: Pod) -> Finding | None:
     """A claim has the name of the pod's ephemeral volume and was not created for it (`was not created for pod`).
 

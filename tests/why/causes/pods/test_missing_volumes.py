@@ -80,7 +80,7 @@ CASES = [
     pytest.param(
         Reason.TOPOLOGY_CONFLICT,
         "logs",
-        "lets the claim have another volume",
+        "that lets the claim have another volume",
         [
             pod("db-0", "data", "logs", spec=ONLY_A),
             claim(),

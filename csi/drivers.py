@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 from csi.client.endpoint import Endpoint
 from csi.health.health import Debounce, reliable_verdict
 from csi.health.report_source import BUSY, ReportSource
+from csi.health.size_limit import SizeLimit
 from csi.health.verdict import HealthState, Verdict
 from csi.records import REMEMBERED, HealthRecords
+from csi.report_memory import LEFT_OUT
 from kube.clock import Clock
 
 if TYPE_CHECKING:
@@ -50,6 +52,7 @@ class Drivers:
         self._clock = clock
         self._probes = _probes_of(by_name, limits, clock, observer) if by_name else {}
         self.records = HealthRecords(debounce or Debounce(), remembered)
+        self.records.crowded.append(lambda driver: observer.exceeded(driver, SizeLimit.REPORTS, LEFT_OUT))
         self.answering: list[Callable[[str], None]] = []
         """Called with the name of a driver that responds again, or for the first time."""
         for name, probe in self._probes.items():

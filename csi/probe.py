@@ -1,13 +1,12 @@
 """Probes a driver for the health of its volumes: of one, completely or quickly, or of all by a list."""
 
 import asyncio
-from collections.abc import Iterable, Mapping
-from functools import partial
+from collections.abc import Collection
 from typing import Protocol
 
-from csi.client.channel import CallFailed, CallObserver, Limits
+from csi.client.answer_checks import check_health, check_volume
+from csi.client.channel import CallFailed, CallObserver, Limits, TooLarge
 from csi.client.endpoint import Endpoint
-from csi.client.pages import PAGE_SIZE, Page, whole_list
 from csi.client.readonly import (
     CONTROLLER_GET_VOLUME,
     CONTROLLER_GET_VOLUME_HEALTH,
@@ -19,12 +18,11 @@ from csi.health import interpret
 from csi.health.capabilities import HEALTH_CALLS, HealthProtocol, Negotiation
 from csi.health.health import NOT_LISTED
 from csi.health.report_source import ReportSource
+from csi.health.size_limit import SizeLimit
 from csi.health.verdict import HealthState, Verdict
 from csi.proto import csi_v1_pb2 as csi
+from csi.volume_list import Listed, VolumeList
 from kube.clock import Clock
-
-Listed = Mapping[str, Verdict]
-"""The result of a complete list, by the handle of the volume."""
 
 
 class Observer(CallObserver, Protocol):
@@ -33,6 +31,9 @@ class Observer(CallObserver, Protocol):
     def probed(self, driver: str, method: str, state: HealthState, seconds: float) -> None:
         """For csi_volume_health_probe_total and _duration_seconds; `state` is their label `result`."""
 
+    def exceeded(self, driver: str, limit: SizeLimit, details: str) -> None:
+        """An answer exceeded a limit and was not used, for pvc_prebinder_csi_limit_exceeded_total and an Event."""
+
 
 class DriverProbe:
     """Probes of a driver, in the protocol that it supports."""
@@ -40,7 +41,7 @@ class DriverProbe:
     def __init__(self, endpoint: Endpoint, limits: Limits, clock: Clock, observer: Observer) -> None:
         self.session = DriverSession(endpoint, limits, clock, observer)
         self.driver, self._clock, self._observer = endpoint.driver, clock, observer
-        self._listing: asyncio.Task[Listed] | None = None
+        self._list = VolumeList(self.session, clock, self.source)
 
     async def probe(self, handle: str) -> Verdict:
         """Return everything that the driver reports about the volume now. Raises nothing but cancellation."""
@@ -52,11 +53,15 @@ class DriverProbe:
         """
         return await self._observed(handle, place=False)
 
-    async def listed(self) -> Listed:
-        """Return what the driver lists; concurrent callers share the list. CallFailed if it breaks off."""
-        if self._listing is None or self._listing.done():
-            self._listing = asyncio.create_task(self._walk())
-        return await asyncio.shield(self._listing)
+    async def listed(self, handles: Collection[str]) -> Listed:
+        """Return what the driver lists of these volumes, and perhaps of others. Concurrent callers share a list.
+        CallFailed if it breaks off.
+        """
+        try:
+            return await self._list.read(handles)
+        except CallFailed as failed:
+            self.exceeded(failed)
+            raise
 
     def is_complete(self, verdict: Verdict) -> bool:
         """Whether `probe` would learn no more: a glance may omit the topology of a healthy volume."""
@@ -68,11 +73,14 @@ class DriverProbe:
         """Return the source and time for a verdict given now."""
         return ReportSource(f"CSI driver {self.driver}", self._clock.now())
 
+    def exceeded(self, failed: CallFailed) -> None:
+        """Report a failed call to the observer if a limit is the reason."""
+        if isinstance(failed, TooLarge):
+            self._observer.exceeded(self.driver, failed.limit, failed.details)
+
     async def close(self) -> None:
         """Cancel the calls in progress and close the connection."""
-        if self._listing is not None:
-            self._listing.cancel()
-            await asyncio.gather(self._listing, return_exceptions=True)
+        await self._list.close()
         await self.session.close()
 
     async def _observed(self, handle: str, *, place: bool) -> Verdict:
@@ -81,6 +89,7 @@ class DriverProbe:
         try:
             negotiation = await self.session.negotiated()
         except CallFailed as failed:
+            self.exceeded(failed)
             verdict = interpret.failed_call(self.source(), failed.code, failed.details)
         else:
             method = _method(negotiation)
@@ -107,59 +116,31 @@ class DriverProbe:
     async def _volume(self, handle: str, negotiation: Negotiation) -> Verdict:
         try:
             answer = await self.session.call(CONTROLLER_GET_VOLUME, csi.ControllerGetVolumeRequest(volume_id=handle))
+            check_volume(answer.volume)
         except CallFailed as failed:
-            return interpret.failed_get(self.source(), failed.code, failed.details)
+            return self._failed_get(failed)
         return interpret.volume(self.source(), negotiation, handle, answer)
 
     async def _health(self, handle: str) -> Verdict:
         request = csi.ControllerGetVolumeHealthRequest(volume_id=handle)
         try:
             answer = await self.session.call(CONTROLLER_GET_VOLUME_HEALTH, request)
+            check_health(answer.volume_health)
         except CallFailed as failed:
-            return interpret.failed_get(self.source(), failed.code, failed.details)
+            return self._failed_get(failed)
         return interpret.health(self.source(), handle, answer.volume_health)
 
     async def _find_in_list(self, handle: str) -> Verdict:
         try:
-            listed = await self.listed()
+            listed = await self.listed([handle])
         except CallFailed as failed:
             return interpret.failed_call(self.source(), failed.code, failed.details)
         absent = "the driver's list omits the volume, and the driver offers no call to probe a single volume"
         return listed.get(handle) or self.source().verdict(HealthState.UNKNOWN, NOT_LISTED, absent)
 
-    async def _walk(self) -> Listed:
-        negotiation = await self.session.negotiated()
-        if negotiation.listing is HealthProtocol.HEALTH_BY_LIST:
-            return _by_handle(await whole_list(self._page_of_health))
-        return _by_handle(await whole_list(partial(self._page_of_volumes, negotiation)))
-
-    # Of each page only the verdicts are kept: the volume contexts of 100,000 volumes can take 400 MiB.
-
-    async def _page_of_health(self, token: str) -> Page[tuple[str, Verdict]]:
-        request = csi.ControllerListVolumeHealthRequest(max_entries=PAGE_SIZE, starting_token=token)
-        answer = await self.session.call(CONTROLLER_LIST_VOLUME_HEALTH, request)
-        source = self.source()
-        verdicts = [(entry.volume_id, interpret.health(source, entry.volume_id, entry)) for entry in answer.entries]
-        return verdicts, answer.next_token
-
-    async def _page_of_volumes(self, negotiation: Negotiation, token: str) -> Page[tuple[str, Verdict]]:
-        request = csi.ListVolumesRequest(max_entries=PAGE_SIZE, starting_token=token)
-        answer = await self.session.call(LIST_VOLUMES, request)
-        source = self.source()
-        verdicts = [
-            (entry.volume.volume_id, interpret.volume(source, negotiation, entry.volume.volume_id, entry))
-            for entry in answer.entries
-        ]
-        return verdicts, answer.next_token
-
-
-def _by_handle(verdicts: Iterable[tuple[str, Verdict]]) -> Listed:
-    """Return a verdict for each handle; of duplicates the worst. Entries without a handle are ignored."""
-    listed: dict[str, Verdict] = {}
-    for handle, verdict in verdicts:
-        if handle:
-            listed[handle] = interpret.worst_of([listed[handle], verdict]) if handle in listed else verdict
-    return listed
+    def _failed_get(self, failed: CallFailed) -> Verdict:
+        self.exceeded(failed)
+        return interpret.failed_get(self.source(), failed.code, failed.details)
 
 
 def list_method(listing: HealthProtocol) -> str:

@@ -18,8 +18,9 @@ from csi.health.capabilities import HealthProtocol, Negotiation
 from csi.health.complete_sweep import CompleteSweep
 from csi.health.probe_order import next_in_use, spare_probes
 from csi.health.verdict import HealthState
-from csi.probe import DriverProbe, Listed, list_method
+from csi.probe import DriverProbe, list_method
 from csi.records import HealthRecords
+from csi.volume_list import Listed
 from csi.volume_probes import YIELD_EVERY, Pace, Round, VolumeProbes
 from kube.clock import Clock
 
@@ -136,8 +137,8 @@ class Sweep:
             if negotiation.protocol is None:
                 return 0.0
             if negotiation.listing is not None:
-                began = self._clock.monotonic()
-                listed, handles = await self._list(negotiation.listing), list(chain.from_iterable(classes))
+                began, handles = self._clock.monotonic(), list(chain.from_iterable(classes))
+                listed = await self._list(negotiation.listing, handles)
                 took = self._clock.monotonic() - began
                 await self._probes.take_in(handles, negotiation, listed, this)
                 return took
@@ -191,6 +192,7 @@ class Sweep:
                 raise session.trouble
             negotiation = await session.negotiated()
         except CallFailed as failed:
+            self._probe.exceeded(failed)
             await self._probes.failed(handles, failed, this)
             return False
         if negotiation.protocol is None:
@@ -204,7 +206,7 @@ class Sweep:
         self, handles: Sequence[str], negotiation: Negotiation, listing: HealthProtocol, this: Round
     ) -> bool:
         try:
-            listed = await self._list(listing)
+            listed = await self._list(listing, handles)
         except CallFailed as failed:
             if negotiation.getting and (failed.code not in UNREACHED or await self._probe.session.answers()):
                 return await self._probes.each(handles, this)
@@ -212,12 +214,12 @@ class Sweep:
             return False
         return await self._probes.take_in(handles, negotiation, listed, this)
 
-    async def _list(self, listing: HealthProtocol) -> Listed:
-        """Return the driver's list when it is its turn. The turn is no part of the time that is observed."""
+    async def _list(self, listing: HealthProtocol, handles: Collection[str]) -> Listed:
+        """Return what the driver lists of these volumes when it is its turn, which is no part of the observed time."""
         await self._probes.wait_for_turn()
         started, code = self._clock.monotonic(), "OK"
         try:
-            return await self._probe.listed()
+            return await self._probe.listed(handles)
         except CallFailed as failed:
             code = failed.code
             raise

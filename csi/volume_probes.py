@@ -17,8 +17,9 @@ from csi.health.capabilities import HealthProtocol, Negotiation
 from csi.health.health import Absence, HealthRecord, Observation
 from csi.health.report_source import BUSY, NOT_FOUND
 from csi.health.verdict import HealthState, Verdict
-from csi.probe import DriverProbe, Listed
+from csi.probe import DriverProbe
 from csi.records import HealthRecords
+from csi.volume_list import Listed
 from kube.client.rate_limit import TokenBucket
 from kube.clock import Clock
 

@@ -1,6 +1,7 @@
 """Collects what the measurements of sweeps report while they run."""
 # ruff: noqa: ARG002  (the ports give the arguments)
 
+from csi.health.size_limit import SizeLimit
 from csi.health.verdict import HealthState
 from csi.sweep import SweepProgress
 
@@ -13,6 +14,8 @@ class Meter:
         self.ended: dict[str, SweepProgress] = {}
         self.skips: list[tuple[str, str]] = []
         """Runs of jobs that did not happen, with the cause."""
+
+    def exceeded(self, driver: str, limit: SizeLimit, details: str) -> None: ...
 
     def operation(self, driver: str, method: str, code: str, seconds: float) -> None:
         self.calls += 1

@@ -87,7 +87,7 @@ async def _watched(process: Process, cluster: HostileCluster, hostile: HostileIn
     cluster.let_loose()
     answered = await _all_reported(cluster, hostile.pods, seconds)
     process.stdin.write(b"enough\n")
-    pause, own = map(float, (await process.stdout.readline()).split())
+    pause, own, _ = map(float, (await process.stdout.readline()).split())
     return Outcome(pause, own, cluster, answered)
 
 

@@ -12,13 +12,20 @@ from google.protobuf.message import DecodeError
 from csi.client.credentials import Material, material
 from csi.client.endpoint import Endpoint
 from csi.client.readonly import Answer, ReadOnlyMethod, Request
+from csi.client.size_limits import METADATA_BYTES, PAGE_BYTES, SMALL_BYTES, answer_bytes, service_config
 from csi.client.socket_access import access_trouble
-from csi.health.report_source import BUSY, MALFORMED
+from csi.health.report_source import BUSY, MALFORMED, TOO_LARGE, printable
+from csi.health.size_limit import SizeLimit
+from kube.client.rate_limit import TokenBucket
 from kube.clock import Clock
 
 OPTIONS: Final = (
-    # A driver with larger responses fails alone: 16 concurrent calls hold at most 64 MiB.
-    ("grpc.max_receive_message_length", 4 * 1024 * 1024),
+    # The limit of each method is in the service config; both hold for what a compressed answer expands to as well.
+    ("grpc.max_receive_message_length", PAGE_BYTES),
+    ("grpc.service_config", service_config()),
+    ("grpc.service_config_disable_resolution", 1),
+    ("grpc.max_metadata_size", METADATA_BYTES // 2),
+    ("grpc.absolute_max_metadata_size", METADATA_BYTES),
     # gRPC's own backoff between attempts to connect; its default of up to two minutes is long for a local socket.
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", 1000),
@@ -32,13 +39,21 @@ OPTIONS: Final = (
 class CallFailed(Exception):
     """A call without a response.
 
-    `code` is the canonical name of a gRPC status, as in Go (DeadlineExceeded), or MALFORMED or BUSY.
+    `code` is the canonical name of a gRPC status, as in Go (DeadlineExceeded), or one of our own: MALFORMED, BUSY,
+    TOO_LARGE. `details` are printable and short, whatever the driver sent.
     """
 
     def __init__(self, code: str, details: str) -> None:
-        super().__init__(f"{code}: {details}")
-        self.code = code
-        self.details = details
+        self.code, self.details = code, printable(details)
+        super().__init__(f"{code}: {self.details}")
+
+
+class TooLarge(CallFailed):
+    """An answer that exceeds a limit. Nothing of it is used."""
+
+    def __init__(self, limit: SizeLimit, details: str, code: str = TOO_LARGE) -> None:
+        super().__init__(code, details)
+        self.limit = limit
 
 
 class CallObserver(Protocol):
@@ -55,6 +70,8 @@ class Limits:
     calls_at_once: int = 16
     deadline: float = 5.0
     """Seconds for a call; also the longest wait for a slot when `calls_at_once` others are in progress."""
+    bytes_a_second: float = 16 * 1024 * 1024
+    """What is received after a burst of as much: decoding a MiB takes up to 30 ms."""
 
 
 class DriverChannel:
@@ -67,6 +84,8 @@ class DriverChannel:
         self._endpoint, self._limits, self._clock, self._observer = endpoint, limits, clock, observer
         self._lost = lost
         self._turns = asyncio.Semaphore(limits.calls_at_once)
+        self._decoding = asyncio.Lock()
+        self._bytes = TokenBucket(clock, limits.bytes_a_second, int(limits.bytes_a_second))
         self._channel: grpc.aio.Channel | None = None
         self._material = Material()
         self._watcher: asyncio.Task[None] | None = None
@@ -74,19 +93,34 @@ class DriverChannel:
         self._closed = False
 
     async def call(self, method: ReadOnlyMethod[Request, Answer], request: Request, *, first: bool = False) -> Answer:
-        """Return the response, or raise CallFailed within twice the deadline; `first` bypasses the queue."""
+        """Return the response, or raise CallFailed within twice the deadline; `first` bypasses the queue.
+
+        Both take longer if the driver has sent more than it may.
+        """
+        received = await self.received(method, request, first=first)
+        if len(received) <= SMALL_BYTES:
+            return _decoded(method, received)
+        # Several may arrive at once, and each takes milliseconds: other work is done in between.
+        async with self._decoding:
+            await self._clock.sleep(0)
+            return _decoded(method, received)
+
+    async def received(
+        self, method: ReadOnlyMethod[Request, Answer], request: Request, *, first: bool = False
+    ) -> bytes:
+        """Return the response as `call` does, but not decoded."""
         if not first:
             await self._take_turn()
         try:
             received = await self._observed(method.path, request.SerializeToString())
+            # The slot is kept meanwhile: what arrives too fast slows down nobody but this driver.
+            wait = self._bytes.take(len(received))
+            if wait:
+                await self._clock.sleep(wait)
         finally:
             if not first:
                 self._turns.release()
-        # Decoded here, because grpc.aio returns None for a response that its own deserializer could not read.
-        try:
-            return method.answer.FromString(received)
-        except DecodeError as error:
-            raise CallFailed(MALFORMED, f"{method.name}: {len(received)} bytes that cannot be decoded") from error
+        return received
 
     async def _observed(self, path: str, request: bytes) -> bytes:
         started, code = self._clock.monotonic(), "Canceled"
@@ -95,7 +129,7 @@ class DriverChannel:
             code = "OK"
             return answer
         except CallFailed as failed:
-            code = failed.code
+            code = "ResourceExhausted" if isinstance(failed, TooLarge) else failed.code
             raise
         finally:
             seconds = self._clock.monotonic() - started
@@ -121,6 +155,7 @@ class DriverChannel:
             answer: bytes | None = await send(request, timeout=self._limits.deadline)
         except grpc.aio.AioRpcError as error:
             code, details = canonical_name(error.code()), error.details() or ""
+            _check_size(path, code, details)
             if code == "Unavailable" and (trouble := self._trouble()):
                 details = f"{trouble} ({details})"
             raise CallFailed(code, details) from error
@@ -187,6 +222,26 @@ def _open(endpoint: Endpoint, held: Material) -> grpc.aio.Channel:
 async def _close(watcher: asyncio.Task[None], channel: grpc.aio.Channel, grace: float | None) -> None:
     await asyncio.gather(watcher, return_exceptions=True)
     await channel.close(grace)
+
+
+def _decoded(method: ReadOnlyMethod[Request, Answer], received: bytes) -> Answer:
+    # Not by grpc.aio, which returns None for a response that its own deserializer could not read.
+    try:
+        return method.answer.FromString(received)
+    except DecodeError as error:
+        raise CallFailed(MALFORMED, f"{method.name}: {len(received)} bytes that cannot be decoded") from error
+
+
+def _check_size(path: str, code: str, details: str) -> None:
+    """Raise TooLarge if gRPC ended the call because of a limit: it has no status code of its own for that."""
+    if code != "ResourceExhausted":
+        return
+    method = path.rpartition("/")[2]
+    if "metadata size exceeds" in details:
+        limit = f"{method}: headers or trailers, which carry the error, exceed {METADATA_BYTES} bytes"
+        raise TooLarge(SizeLimit.METADATA, limit)
+    if "message larger than max" in details:
+        raise TooLarge(SizeLimit.ANSWER, f"{method}: the answer exceeds {answer_bytes(path)} bytes")
 
 
 def canonical_name(code: grpc.StatusCode) -> str:

@@ -2,9 +2,10 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, TypeVar
 
+from csi.client.answer_checks import check_count
 from csi.client.channel import CallFailed, CallObserver, DriverChannel, Limits
 from csi.client.endpoint import Endpoint
 from csi.client.readonly import (
@@ -16,9 +17,11 @@ from csi.client.readonly import (
     ReadOnlyMethod,
     Request,
 )
+from csi.client.size_limits import STRING_BYTES
 from csi.health.capabilities import Negotiation, negotiate
 from csi.health.report_source import BUSY, printable
 from csi.proto import csi_v1_pb2 as csi
+from kube.client.rate_limit import TokenBucket
 from kube.clock import Clock
 
 logger = logging.getLogger(__name__)
@@ -29,6 +32,13 @@ UNREACHED: Final = frozenset({"Unavailable", "DeadlineExceeded"})
 """Codes that may mean that the driver does not respond at all, or merely that one volume hangs."""
 _SILENT: Final = UNREACHED | {WRONG_DRIVER, NOT_READY}
 _MAY_BE_ANOTHER_DRIVER: Final = frozenset({"Unavailable", "Unimplemented"})
+_LINES: Final = 10
+_SECONDS_A_LINE: Final = 60.0
+"""Lines logged at once about a driver, and the seconds between further ones: it may come and go every millisecond."""
+_SHOWN: Final = 8
+"""Unknown capabilities that are logged."""
+
+Noted = TypeVar("Noted")
 
 
 class DriverSession:
@@ -37,6 +47,7 @@ class DriverSession:
     def __init__(self, endpoint: Endpoint, limits: Limits, clock: Clock, observer: CallObserver) -> None:
         self.endpoint = endpoint
         self._channel = DriverChannel(endpoint, limits, clock, observer, lost=self._forget)
+        self._lines, self._unlogged = TokenBucket(clock, 1 / _SECONDS_A_LINE, _LINES), 0
         self._handshake: asyncio.Task[Negotiation] | None = None
         self._checking: asyncio.Task[bool] | None = None
         self.up: bool | None = None
@@ -53,8 +64,15 @@ class DriverSession:
 
     async def call(self, method: ReadOnlyMethod[Request, Answer], request: Request) -> Answer:
         """Return the response to a call about volumes, or raise CallFailed."""
+        return await self._noted(self._channel.call(method, request))
+
+    async def received(self, method: ReadOnlyMethod[Request, Answer], request: Request) -> bytes:
+        """Return the response, not decoded, or raise CallFailed."""
+        return await self._noted(self._channel.received(method, request))
+
+    async def _noted(self, call: Awaitable[Noted]) -> Noted:
         try:
-            answer = await self._channel.call(method, request)
+            answer = await call
         except CallFailed as failed:
             if failed.code in _MAY_BE_ANOTHER_DRIVER:
                 self._forget()
@@ -109,22 +127,28 @@ class DriverSession:
             self._note(failed)
             raise
         self._note(None)
+        # Repeated after each lost connection, usually with the same result.
+        if negotiation != self.agreed and self._may_log():
+            about = {"driver": self.endpoint.driver, "protocol": negotiation.protocol or "none"}
+            unknown = _shown(negotiation.unknown)
+            logger.info("Negotiated with the CSI driver", extra={**about, "unknown_capabilities": unknown})
         self.agreed = negotiation
-        about = {"driver": self.endpoint.driver, "protocol": negotiation.protocol or "none"}
-        logger.info("Negotiated with the CSI driver", extra={**about, "unknown_capabilities": negotiation.unknown})
         return negotiation
 
     async def _introduced(self) -> Negotiation:
         info = await self._channel.call(GET_PLUGIN_INFO, csi.GetPluginInfoRequest(), first=True)
         if info.name != self.endpoint.driver:
-            problem = f"{self.endpoint} serves the driver {info.name!r}, but is configured for {self.endpoint.driver!r}"
+            other = printable(info.name, STRING_BYTES)
+            problem = f"{self.endpoint} serves the driver {other!r}, but is configured for {self.endpoint.driver!r}"
             raise CallFailed(WRONG_DRIVER, problem)
         plugin = await self._channel.call(GET_PLUGIN_CAPABILITIES, csi.GetPluginCapabilitiesRequest(), first=True)
+        check_count(plugin.capabilities)
         services = {capability.service.type for capability in plugin.capabilities}
         rpcs: set[int] = set()
         if csi.PluginCapability.Service.CONTROLLER_SERVICE in services:
             request = csi.ControllerGetCapabilitiesRequest()
             controller = await self._channel.call(CONTROLLER_GET_CAPABILITIES, request, first=True)
+            check_count(controller.capabilities)
             rpcs = {capability.rpc.type for capability in controller.capabilities}
         return negotiate(services, rpcs)
 
@@ -142,14 +166,33 @@ class DriverSession:
         if up == self.up or (failed is not None and failed.code == BUSY):
             return
         self.up = up
-        about = {"driver": self.endpoint.driver, "endpoint": str(self.endpoint)}
+        logs, about = self._may_log(), {"driver": self.endpoint.driver, "endpoint": str(self.endpoint)}
         if failed is None or up:
-            logger.info("CSI endpoint is up", extra=about)
+            if logs:
+                logger.info("CSI endpoint is up", extra=about)
             for listener in self.answering:
                 listener()
-        else:
-            why = {"code": failed.code, "error": printable(failed.details)}
+        elif logs:
+            why = {"code": failed.code, "error": failed.details}
             logger.warning("CSI endpoint is down", extra={**about, **why})
+
+    def _may_log(self) -> bool:
+        """Whether a line about the driver may be logged. After a pause the number of lines left out is logged too."""
+        if not self._lines.take_spare():
+            self._unlogged += 1
+            return False
+        if self._unlogged:
+            about = {"driver": self.endpoint.driver, "count": self._unlogged}
+            logger.warning("Lines about the CSI driver were left out", extra=about)
+        self._unlogged = 0
+        return True
+
+
+def _shown(numbers: Sequence[int]) -> Sequence[int] | str:
+    """Return capability numbers for a log line."""
+    if len(numbers) <= _SHOWN:
+        return numbers
+    return f"{', '.join(map(str, numbers[:_SHOWN]))} and {len(numbers) - _SHOWN} more"
 
 
 def _succeeded(handshake: asyncio.Task[Negotiation]) -> bool:

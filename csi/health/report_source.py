@@ -12,6 +12,8 @@ from csi.health.verdict import HealthState, Segment, Verdict
 BUSY: Final = "DriverBusy"
 """Nothing was sent, because other calls used all slots."""
 MALFORMED: Final = "MalformedAnswer"
+TOO_LARGE: Final = "AnswerTooLarge"
+"""It exceeds a limit of the CSI specification, or of ours where that sets none: csi.client.size_limits."""
 NOT_FOUND: Final = "VolumeNotFound"
 NO_CAPABILITY: Final = "NoHealthCapability"
 NO_CAPABILITY_MESSAGE: Final = "the driver offers no call that reports volume health"

@@ -25,13 +25,24 @@ class TokenBucket:
         self._tokens = float(burst)
         self._counted_at = clock.monotonic()
 
-    def take(self) -> float:
-        """Take a token and return the seconds to wait before using it."""
+    def take(self, tokens: float = 1.0) -> float:
+        """Take tokens and return the seconds to wait before using them."""
+        self._fill()
+        self._tokens -= tokens
+        return max(0.0, -self._tokens / self._rate)
+
+    def take_spare(self) -> bool:
+        """Take a token if there is one now, and return whether there was."""
+        self._fill()
+        if self._tokens < 1.0:
+            return False
+        self._tokens -= 1.0
+        return True
+
+    def _fill(self) -> None:
         now = self._clock.monotonic()
         self._tokens = min(float(self._burst), self._tokens + (now - self._counted_at) * self._rate)
         self._counted_at = now
-        self._tokens -= 1.0
-        return max(0.0, -self._tokens / self._rate)
 
 
 class RateLimit:

@@ -26,6 +26,7 @@ from kube.objects.api_resource import WATCHED, Resource
 from kube.objects.model import StorageClass
 from kube.store.store import Store
 from prebinder.config.settings import Settings
+from prebinder.controller.driver_events import DriverEvents
 from prebinder.controller.logged_events import LoggedEvents
 from prebinder.controller.sweeps import ClusterSweeps, all_job_names, sweep_jobs
 from prebinder.controller.term import Term, compose
@@ -95,7 +96,6 @@ class Controller:
             rng,
             instruments.watches,
         )
-        self._drivers = self._probed_drivers()
         self._recorder = EventRecorder(
             access.api(),
             clock,
@@ -104,6 +104,7 @@ class Controller:
             instance=identity,
             busy=self._is_writing,
         )
+        self._drivers = self._probed_drivers()
         self._sweeps = ClusterSweeps(settings, self._store, instruments.drivers, sees_pods=self._sees_cluster)
         self._elector = Candidate(identity, self._namespace, rng).elector(
             access, lease, instruments.leader, self._sweeps.on_lease
@@ -117,11 +118,16 @@ class Controller:
         """Return the drivers with an endpoint; what they report goes to the metrics and to the term."""
         health, metrics = self._settings.health, self._instruments.drivers
         debounce = Debounce(worse=health.unhealthy_after, better=health.healthy_after)
-        drivers = Drivers(health.connections, self._clock, metrics, debounce=debounce)
+        events = DriverEvents(metrics, self._recorder, self._uid_of_driver, self._clock)
+        drivers = Drivers(health.connections, self._clock, events, debounce=debounce)
         drivers.records.listeners += [metrics.health_changed, self._health_changed]
         drivers.answering.append(self._driver_answers)
         metrics.expect_drivers(endpoint.driver for endpoint in health.endpoints)
         return drivers
+
+    def _uid_of_driver(self, name: str) -> str:
+        driver = self._store.csi_drivers.items.get(name)
+        return driver.uid if driver is not None else ""
 
     async def run(self, stop: asyncio.Event) -> None:
         """Work until `stop` is set; then finish what has begun, send the pending Events and release the Lease."""

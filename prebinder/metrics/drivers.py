@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from csi.health.health import HealthRecord
+from csi.health.size_limit import SizeLimit
 from csi.health.verdict import HealthState
 from prebinder.metrics import buckets
 
@@ -79,6 +80,12 @@ class DriverMetrics:
             ["driver_name", "to"],
             registry=registry,
         )
+        self._exceeded = Counter(
+            "pvc_prebinder_csi_limit_exceeded_total",
+            "Answers of a CSI driver that were not used because they exceed a limit, by limit.",
+            ["driver_name", "limit"],
+            registry=registry,
+        )
         self._sweeps = SweepGauges(registry)
 
     def expect_drivers(self, drivers: Iterable[str]) -> None:
@@ -86,6 +93,8 @@ class DriverMetrics:
         for driver in drivers:
             for state in HealthState:
                 self._transitions.labels(driver, state)
+            for limit in SizeLimit:
+                self._exceeded.labels(driver, limit)
 
     def operation(self, driver: str, method: str, code: str, seconds: float) -> None:
         self._operations.labels(driver, method, code).observe(seconds)
@@ -93,6 +102,9 @@ class DriverMetrics:
     def probed(self, driver: str, method: str, state: HealthState, seconds: float) -> None:
         self._probes.labels(driver, method, state).inc()
         self._seconds.labels(driver, method).observe(seconds)
+
+    def exceeded(self, driver: str, limit: SizeLimit, _details: str) -> None:
+        self._exceeded.labels(driver, limit).inc()
 
     def listed(self, driver: str, method: str, code: str, seconds: float) -> None:
         """Count a list as one probe; it adds nothing about individual volumes here."""

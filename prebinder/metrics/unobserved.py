@@ -2,6 +2,7 @@
 
 from datetime import datetime
 
+from csi.health.size_limit import SizeLimit
 from csi.health.verdict import HealthState
 
 
@@ -11,6 +12,8 @@ class Unobserved:
     def operation(self, driver: str, method: str, code: str, seconds: float) -> None: ...
 
     def probed(self, driver: str, method: str, state: HealthState, seconds: float) -> None: ...
+
+    def exceeded(self, driver: str, limit: SizeLimit, details: str) -> None: ...
 
     def watch_restarted(self, resource: str, cause: str) -> None: ...
 

@@ -1,5 +1,6 @@
 """Observers that record their calls, and an order of volumes."""
 
+from csi.health.size_limit import SizeLimit
 from csi.health.verdict import HealthState
 from csi.sweep import SweepProgress
 
@@ -10,12 +11,16 @@ class Recorder:
     def __init__(self) -> None:
         self.operations: list[tuple[str, str, str]] = []
         self.probes: list[tuple[str, str, HealthState]] = []
+        self.excesses: list[tuple[str, SizeLimit, str]] = []
 
     def operation(self, driver: str, method: str, code: str, seconds: float) -> None:
         self.operations.append((driver, method, code))
 
     def probed(self, driver: str, method: str, state: HealthState, seconds: float) -> None:
         self.probes.append((driver, method, state))
+
+    def exceeded(self, driver: str, limit: SizeLimit, details: str) -> None:
+        self.excesses.append((driver, limit, details))
 
 
 class Sweeps:

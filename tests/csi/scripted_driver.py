@@ -101,8 +101,10 @@ class ScriptedDriver:
         services: Iterable[int] = (Service.CONTROLLER_SERVICE, Service.VOLUME_ACCESSIBILITY_CONSTRAINTS),
         rpcs: Iterable[int] = (Rpc.GET_VOLUME, Rpc.VOLUME_CONDITION),
         script: Mapping[str, Script] | None = None,
+        compression: grpc.Compression = grpc.Compression.NoCompression,
     ) -> None:
         self.socket, self.name = socket, name
+        self._compression = compression
         self.calls: list[str] = []
         self.script: dict[str, Script] = {
             "GetPluginInfo": gives(csi.GetPluginInfoResponse(name=name)),
@@ -118,7 +120,7 @@ class ScriptedDriver:
         self._server: grpc.aio.Server | None = None
 
     async def start(self) -> None:
-        self._server = grpc.aio.server()
+        self._server = grpc.aio.server(compression=self._compression)
         self._server.add_generic_rpc_handlers((_Everything(self._answer),))
         self._server.add_insecure_port(f"unix://{self.socket}")
         await self._server.start()

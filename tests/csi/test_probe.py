@@ -69,16 +69,16 @@ async def probe(socket: Path, recorder: Recorder) -> AsyncIterator[DriverProbe]:
         pytest.param("ControllerGetVolume", gives(None), "Unknown", "Internal", id="OK without a message"),
         pytest.param("ControllerGetVolume", hangs, "Unknown", "DeadlineExceeded", id="hangs"),
         pytest.param(
-            "ControllerGetVolume", gives(volume_answer("v", abnormal=True, message="x" * 3_000_000)),
-            "Degraded", "VolumeConditionAbnormal", id="3 MB message",
+            "ControllerGetVolume", gives(volume_answer("v", abnormal=True, message="x" * 500_000)),
+            "Degraded", "VolumeConditionAbnormal", id="500 kB message",
         ),
         pytest.param(
-            "ControllerGetVolume", gives(volume_answer("v", message="x" * 10_000_000)),
-            "Unknown", "ResourceExhausted", id="10 MB message",
+            "ControllerGetVolume", gives(volume_answer("v", message="x" * 600_000)),
+            "Unknown", "AnswerTooLarge", id="600 kB message",
         ),
         pytest.param(
             "ControllerGetVolume", gives(Rejected(grpc.StatusCode.INTERNAL, "x" * 100_000)),
-            "Unknown", "ResourceExhausted", id="100 kB of error",
+            "Unknown", "AnswerTooLarge", id="100 kB of error",
         ),
         pytest.param(
             "ControllerGetVolume", gives(Rejected(grpc.StatusCode.UNIMPLEMENTED)), "Unknown", "Unimplemented",
@@ -240,9 +240,10 @@ async def test_of_a_list_only_the_verdicts_are_kept(socket: Path, recorder: Reco
         return page + csi.ListVolumesResponse(next_token=token).SerializeToString()
 
     script: dict[str, Script] = {"ListVolumes": listing}
-    probe = DriverProbe(Endpoint(NAME, str(socket)), Limits(deadline=60), SystemClock(), recorder)
+    limits = Limits(deadline=60, bytes_a_second=2**30)
+    probe = DriverProbe(Endpoint(NAME, str(socket)), limits, SystemClock(), recorder)
     async with ScriptedDriver(socket, rpcs=(Rpc.LIST_VOLUMES, Rpc.VOLUME_CONDITION), script=script):
-        assert set(await probe.listed()) == {"v"}
+        assert set(await probe.listed(["v"])) == {"v"}
     await probe.close()
     assert len(sizes) == pages
     assert sizes[-1] - sizes[1] < pages * len(page) / 2

@@ -154,9 +154,7 @@ async def test_odd_entries(stage: Stage, entries: list[tuple[str, *tuple[tuple[i
     ("script", "code"),
     [
         pytest.param(unhealthy_list(token="again"), "BrokenList", id="pages in a loop"),
-        pytest.param(
-            unhealthy_list(volume_health("b", (1, "x" * 10_000_000))), "ResourceExhausted", id="10 MB of reason"
-        ),
+        pytest.param(unhealthy_list(volume_health("b", (1, "x" * 10_000_000))), "AnswerTooLarge", id="10 MB of reason"),
         pytest.param(gives(b"\xff"), "MalformedAnswer", id="no list at all"),
         pytest.param(gives(Rejected(grpc.StatusCode.UNAVAILABLE)), "Unavailable", id="only the list fails"),
         pytest.param(gives(Rejected(grpc.StatusCode.ABORTED)), "Aborted", id="a token the driver does not know"),
@@ -265,7 +263,7 @@ async def test_a_list_that_two_rounds_share_counts_once(tmp_path: Path, getting:
         probe = DriverProbe(Endpoint(NAME, str(driver.socket)), Limits(), clock, Recorder())
         probes, negotiation = VolumeProbes(probe, records, FAST, clock), await probe.session.negotiated()
         driver.script[LISTED] = gives(volumes_answer("a"))
-        first, second = [await probe.listed() for _ in range(2)]
+        first, second = [await probe.listed(["a", "b"]) for _ in range(2)]
         for _ in range(2):
             await probes.take_in(["a", "b"], negotiation, first, Round(2))
         record = records.state(NAME, "b")

@@ -19,7 +19,7 @@ from kube.clock import Clock
 if TYPE_CHECKING:
     # They load gRPC, which takes 9 MB: only if there is a driver to probe.
     from csi.client.channel import Limits
-    from csi.probe import DriverProbe, Observer
+    from csi.probe import DriverProbe, ProbeObserver
     from csi.sweep import DriverVolumes, Sweep, SweepObserver
     from csi.volume_probes import Pace
 
@@ -38,7 +38,7 @@ class Drivers:
         self,
         endpoints: Iterable[Endpoint],
         clock: Clock,
-        observer: "Observer",
+        observer: "ProbeObserver",
         limits: "Limits | None" = None,
         debounce: Debounce | None = None,
         remembered: int = REMEMBERED,
@@ -114,7 +114,7 @@ class Drivers:
 
 
 def _probes_of(
-    endpoints: Mapping[str, Endpoint], limits: "Limits | None", clock: Clock, observer: "Observer"
+    endpoints: Mapping[str, Endpoint], limits: "Limits | None", clock: Clock, observer: "ProbeObserver"
 ) -> "dict[str, DriverProbe]":
     from csi.client.channel import Limits  # noqa: PLC0415 - see above
     from csi.probe import DriverProbe  # noqa: PLC0415

@@ -25,7 +25,7 @@ from csi.volume_list import Listed, VolumeList
 from kube.clock import Clock
 
 
-class Observer(CallObserver, Protocol):
+class ProbeObserver(CallObserver, Protocol):
     """Observes probes and their verdicts."""
 
     def probed(self, driver: str, method: str, state: HealthState, seconds: float) -> None:
@@ -38,7 +38,7 @@ class Observer(CallObserver, Protocol):
 class DriverProbe:
     """Probes of a driver, in the protocol that it supports."""
 
-    def __init__(self, endpoint: Endpoint, limits: Limits, clock: Clock, observer: Observer) -> None:
+    def __init__(self, endpoint: Endpoint, limits: Limits, clock: Clock, observer: ProbeObserver) -> None:
         self.session = DriverSession(endpoint, limits, clock, observer)
         self.driver, self._clock, self._observer = endpoint.driver, clock, observer
         self._list = VolumeList(self.session, clock, self.source)

@@ -15,7 +15,7 @@ from typing import Final
 from binder.controllers.wakeups import Wakeups
 from binder.health.health_update import HealthUpdate, HealthUpdateSettings, health_update_for
 from binder.health.node_storage import NodeStorage, conditions_on
-from binder.health.quarantine import Pools, Step
+from binder.health.quarantine import Pools, QuarantineStep
 from binder.health.reported_health import reported_by_others
 from binder.matching.index import is_free
 from binder.matching.matching import class_of
@@ -25,7 +25,7 @@ from binder.reservation.release import Cause, take_back
 from binder.writers.keyed_locks import KeyedLocks
 from binder.writers.object_client import FASTER, ObjectClient
 from binder.writers.rollback import Rollback
-from csi.health.health import Finding
+from csi.health.health import HealthFinding
 from csi.records import HealthRecords
 from kube.client.rate_limit import TokenBucket
 from kube.clock import Clock
@@ -131,7 +131,7 @@ class HealthController:
         if volume is None or (self.settings.only_probed and volume.driver not in self.settings.drivers):
             return None
         update = self._needs(volume)
-        if update.step is Step.TAKE and not self._pools.has_room(class_of(volume), self.settings.max_share):
+        if update.step is QuarantineStep.TAKE and not self._pools.has_room(class_of(volume), self.settings.max_share):
             self.held_back[name] = class_of(volume)
             return update.without_quarantine()
         return update
@@ -152,12 +152,12 @@ class HealthController:
         logger.info("Updated volume health", extra=_facts(update))
         if update.news is not None:
             self.announcer.changed(update.volume, update.news, self.store.snapshot())
-        if update.step is Step.TAKE and update.own is not None:
+        if update.step is QuarantineStep.TAKE and update.own is not None:
             self.announcer.quarantined(update.volume, update.own)
-        if update.step is Step.RELEASE:
+        if update.step is QuarantineStep.RELEASE:
             self.announcer.released(update.volume)
 
-    async def _give_up_reservation(self, volume: Volume, finding: Finding) -> bool:
+    async def _give_up_reservation(self, volume: Volume, finding: HealthFinding) -> bool:
         """End a reservation that has had no effect: the pod's next plan probes the driver and skips the volume."""
         reservation = self.settings.annotations.reservation_of(volume)
         if reservation is None:

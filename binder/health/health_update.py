@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from binder.health.published_health import health_annotations, published_finding, unpublished
-from binder.health.quarantine import Step, end_patch, quarantine_step, take_patch
+from binder.health.quarantine import QuarantineStep, end_patch, quarantine_step, take_patch
 from binder.reservation.contract import Annotations
 from binder.reservation.writes import Patch
-from csi.health.health import Finding, HealthRecord
+from csi.health.health import HealthFinding, HealthRecord
 from csi.health.sources import combined_finding
 from kube.objects.model import Volume
 
@@ -41,10 +41,10 @@ class HealthUpdate:
     """
 
     volume: Volume
-    finding: Finding | None
-    own: Finding | None
-    news: Finding | None
-    step: Step | None
+    finding: HealthFinding | None
+    own: HealthFinding | None
+    news: HealthFinding | None
+    step: QuarantineStep | None
 
     @property
     def needed(self) -> bool:
@@ -52,14 +52,14 @@ class HealthUpdate:
 
     def without_quarantine(self) -> "HealthUpdate":
         """Return what is left if the volume may not be quarantined now."""
-        return replace(self, step=None) if self.step is Step.TAKE else self
+        return replace(self, step=None) if self.step is QuarantineStep.TAKE else self
 
     def patch(self, now: datetime, settings: HealthUpdateSettings) -> Patch:
         """Return the single write that does all of it."""
         published = {} if self.news is None else health_annotations(self.news, settings.annotations)
         if self.step is None:
             return {"metadata": {"annotations": published}}
-        if self.step is Step.TAKE and self.own is not None:
+        if self.step is QuarantineStep.TAKE and self.own is not None:
             body = take_patch(self.volume, self.own, now, settings.namespace, settings.annotations)
         else:
             body = end_patch(self.volume, self.step, settings.annotations)
@@ -69,7 +69,7 @@ class HealthUpdate:
 def health_update_for(
     volume: Volume,
     record: HealthRecord | None,
-    others: Sequence[Finding],
+    others: Sequence[HealthFinding],
     settings: HealthUpdateSettings,
     now: datetime,
 ) -> HealthUpdate:

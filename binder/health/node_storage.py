@@ -12,7 +12,7 @@ from typing import Final
 
 from binder.matching.node_fit import reaches
 from binder.matching.rejection import Reason, Rejection
-from csi.health.health import Finding
+from csi.health.health import HealthFinding
 from csi.health.sources import STORAGE_STATES, STORAGE_UNREACHABLE, storage_finding
 from csi.health.verdict import severity
 from kube.objects.model import CSINode, Node, Volume
@@ -38,7 +38,7 @@ class NodeStorage:
     def __init__(self) -> None:
         self._latest = _Reports(Map(), Map())
 
-    def finding(self, volume: Volume, snapshot: Snapshot, now: datetime) -> Finding | None:
+    def finding(self, volume: Volume, snapshot: Snapshot, now: datetime) -> HealthFinding | None:
         """Return the condition on the best of the nodes from which the volume is accessible; None if one has no
         condition.
 

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Final
 
 from binder.reservation.contract import Annotations, format_time, parse_time
-from csi.health.health import Finding
+from csi.health.health import HealthFinding
 from csi.health.verdict import UNHEALTHY, HealthState
 from kube.objects.model import Volume, value_of
 
@@ -40,7 +40,7 @@ def published_health(volume: Volume, annotations: Annotations) -> PublishedHealt
     )
 
 
-def published_finding(volume: Volume, annotations: Annotations, now: datetime) -> Finding | None:
+def published_finding(volume: Volume, annotations: Annotations, now: datetime) -> HealthFinding | None:
     """Return the annotations as a finding; of `now` if they have no time, None if there are none.
 
     A state that is no finding, such as Unknown, counts as none.
@@ -49,10 +49,10 @@ def published_finding(volume: Volume, annotations: Annotations, now: datetime) -
     if published is None or published.state not in _FINDINGS:
         return None
     source = f"{published.source}, as published on the volume" if published.source else _UNNAMED
-    return Finding(published.state, published.reason, "", source, published.since or now)
+    return HealthFinding(published.state, published.reason, "", source, published.since or now)
 
 
-def unpublished(volume: Volume, finding: Finding | None, annotations: Annotations) -> Finding | None:
+def unpublished(volume: Volume, finding: HealthFinding | None, annotations: Annotations) -> HealthFinding | None:
     """Return the finding that is not published on the volume yet; None if there is nothing new.
 
     Only the state counts: a process that restarts would have other messages and times for the same state.
@@ -64,7 +64,7 @@ def unpublished(volume: Volume, finding: Finding | None, annotations: Annotation
     return None if finding.state is before else finding
 
 
-def health_annotations(finding: Finding, annotations: Annotations) -> dict[str, str | None]:
+def health_annotations(finding: HealthFinding, annotations: Annotations) -> dict[str, str | None]:
     return {
         annotations.health: str(finding.state),
         annotations.health_reason: finding.reason,

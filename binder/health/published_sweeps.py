@@ -15,7 +15,7 @@ import msgspec
 from binder.health.published_health import published_health
 from binder.reservation.contract import Annotations, format_time, parse_time
 from csi.health.complete_sweep import CompleteSweep, SweepReport
-from csi.health.health import UNCONFIRMED, Finding
+from csi.health.health import UNCONFIRMED, HealthFinding
 from csi.health.report_source import NO_CAPABILITY, NO_CAPABILITY_MESSAGE
 from csi.health.verdict import UNHEALTHY, HealthState
 from kube.objects.model import Volume
@@ -39,7 +39,7 @@ class PublishedSweep:
 class SweptHealth:
     """The last sweep's result for one volume; Unknown if no recent sweep covers it. `ended` is when the sweep did."""
 
-    finding: Finding
+    finding: HealthFinding
     ended: datetime
 
     @property
@@ -115,7 +115,7 @@ def swept_health(
     latest = max(covering or recent or own, key=lambda sweep: (sweep.report.ended, sweep.lease))
     words = _words_of({sweep.report.state_of(volume.handle) for sweep in covering}, outdated=not recent)
     source = f"CSI driver {latest.report.driver}, as reported on Lease {latest.lease}"
-    return SweptHealth(Finding(*words, source, now), latest.report.ended)
+    return SweptHealth(HealthFinding(*words, source, now), latest.report.ended)
 
 
 def _words_of(states: Collection[HealthState], *, outdated: bool) -> tuple[HealthState, str, str]:

@@ -18,7 +18,7 @@ from binder.matching.matching import class_of
 from binder.reservation.contract import Annotations, format_time
 from binder.reservation.release import UNUSED_PHASES
 from binder.reservation.writes import Patch
-from csi.health.health import Finding
+from csi.health.health import HealthFinding
 from csi.health.verdict import HealthState
 from kube.objects.model import Volume, value_of
 
@@ -27,7 +27,7 @@ _DANGEROUS: Final = frozenset({HealthState.INACCESSIBLE, HealthState.DATA_LOSS})
 _AVAILABLE: Final = "Available"
 
 
-class Step(StrEnum):
+class QuarantineStep(StrEnum):
     """What to do about a volume's quarantine. FORGET: only our annotations are removed, the claimRef is not ours."""
 
     TAKE = "take"
@@ -35,7 +35,7 @@ class Step(StrEnum):
     FORGET = "forget"
 
 
-def quarantine_step(volume: Volume, finding: Finding | None, annotations: Annotations) -> Step | None:
+def quarantine_step(volume: Volume, finding: HealthFinding | None, annotations: Annotations) -> QuarantineStep | None:
     """Return what to do, None for nothing.
 
     A volume is quarantined when it is reported as Inaccessible or DataLoss while it is Available and not reserved. It
@@ -45,11 +45,11 @@ def quarantine_step(volume: Volume, finding: Finding | None, annotations: Annota
     """
     if not marks(volume, annotations):
         free = is_free(volume) and not annotations.keys_on_volume(volume)
-        return Step.TAKE if free and finding is not None and finding.state in _DANGEROUS else None
+        return QuarantineStep.TAKE if free and finding is not None and finding.state in _DANGEROUS else None
     if not has_placeholder(volume):
-        return Step.FORGET
+        return QuarantineStep.FORGET
     healthy = finding is not None and finding.state is HealthState.HEALTHY
-    return Step.RELEASE if healthy and holds(volume) else None
+    return QuarantineStep.RELEASE if healthy and holds(volume) else None
 
 
 def in_quarantine(volume: Volume, annotations: Annotations) -> bool:
@@ -76,7 +76,9 @@ def holds(volume: Volume) -> bool:
     return has_placeholder(volume) and volume.phase in UNUSED_PHASES
 
 
-def take_patch(volume: Volume, finding: Finding, now: datetime, namespace: str, annotations: Annotations) -> Patch:
+def take_patch(
+    volume: Volume, finding: HealthFinding, now: datetime, namespace: str, annotations: Annotations
+) -> Patch:
     """Return the write that quarantines a volume; the placeholder is named in our own `namespace`."""
     words = f"{finding.state}: {finding.reason}" if finding.reason else str(finding.state)
     reference = {
@@ -90,10 +92,12 @@ def take_patch(volume: Volume, finding: Finding, now: datetime, namespace: str, 
     return {"metadata": {"annotations": why}, "spec": {"claimRef": reference}}
 
 
-def end_patch(volume: Volume, step: Step, annotations: Annotations) -> Patch:
+def end_patch(volume: Volume, step: QuarantineStep, annotations: Annotations) -> Patch:
     """Return the write that ends a quarantine; the claimRef is removed only if it is still the placeholder."""
     removed = {"annotations": dict.fromkeys(marks(volume, annotations))}
-    return {"metadata": removed, "spec": {"claimRef": None}} if step is Step.RELEASE else {"metadata": removed}
+    return (
+        {"metadata": removed, "spec": {"claimRef": None}} if step is QuarantineStep.RELEASE else {"metadata": removed}
+    )
 
 
 @dataclass(slots=True)

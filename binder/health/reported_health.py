@@ -11,7 +11,7 @@ from datetime import datetime
 from binder.health.node_storage import NodeStorage
 from binder.health.published_health import published_finding
 from binder.reservation.contract import Annotations
-from csi.health.health import Finding
+from csi.health.health import HealthFinding
 from csi.health.sources import claim_findings
 from kube.objects.model import Claim, Volume
 from kube.store.snapshot import Snapshot
@@ -24,7 +24,7 @@ def reported(
     annotations: Annotations,
     probed: Collection[str],
     now: datetime,
-) -> tuple[Finding, ...]:
+) -> tuple[HealthFinding, ...]:
     """Return what is reported about the volume, one finding for each source; `probed` are the drivers that we probe."""
     published = None if volume.driver in probed else published_finding(volume, annotations, now)
     others = reported_by_others(volume, snapshot, node_storage, now)
@@ -33,7 +33,7 @@ def reported(
 
 def reported_by_others(
     volume: Volume, snapshot: Snapshot, node_storage: NodeStorage, now: datetime
-) -> tuple[Finding, ...]:
+) -> tuple[HealthFinding, ...]:
     """Return what neither the driver's controller nor an agent of ours reported."""
     if volume.claim is None and not snapshot.csi_nodes_by_unhealthy_driver:
         # True for nearly every Available volume, and a plan evaluates thousands of them.

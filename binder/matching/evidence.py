@@ -25,7 +25,7 @@ _TEXT_BYTES: Final = 2**20
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class RejectionEvidence:
     """The context of a rejection: the claim, the volume chosen for it, the node, what the pod's other claims took."""
 
     claim: Claim
@@ -42,7 +42,7 @@ class Evidence:
 Words = tuple[str, str]
 
 
-def _claimed(evidence: Evidence, volume: Volume) -> Words:
+def _claimed(evidence: RejectionEvidence, volume: Volume) -> Words:
     mine = ClaimReference(evidence.claim.namespace, evidence.claim.name, evidence.claim.uid)
     reference = volume.claim or ClaimReference()
     offered = f"claimRef {reference.namespace or '(no namespace)'}/{reference.name or '(no name)'}"
@@ -52,35 +52,35 @@ def _claimed(evidence: Evidence, volume: Volume) -> Words:
     return f"no claimRef, or {evidence.claim.key}", offered
 
 
-def _size(evidence: Evidence, volume: Volume) -> Words:
+def _size(evidence: RejectionEvidence, volume: Volume) -> Words:
     return f"at least {quantity_text(evidence.claim.request)}", quantity_text(volume.capacity)
 
 
-def _storage_class(evidence: Evidence, volume: Volume) -> Words:
+def _storage_class(evidence: RejectionEvidence, volume: Volume) -> Words:
     return class_of(evidence.claim) or "no class", class_of(volume) or "no class"
 
 
-def _attributes_class(evidence: Evidence, volume: Volume) -> Words:
+def _attributes_class(evidence: RejectionEvidence, volume: Volume) -> Words:
     return evidence.claim.attributes_class or "none", volume.attributes_class or "none"
 
 
-def _volume_mode(evidence: Evidence, volume: Volume) -> Words:
+def _volume_mode(evidence: RejectionEvidence, volume: Volume) -> Words:
     return evidence.claim.volume_mode, volume.volume_mode
 
 
-def _access_modes(evidence: Evidence, volume: Volume) -> Words:
+def _access_modes(evidence: RejectionEvidence, volume: Volume) -> Words:
     return modes_text(evidence.claim.access_modes), modes_text(volume.access_modes)
 
 
-def _deleting(_: Evidence, __: Volume) -> Words:
+def _deleting(_: RejectionEvidence, __: Volume) -> Words:
     return "a volume not being deleted", "being deleted"
 
 
-def _phase(_: Evidence, volume: Volume) -> Words:
+def _phase(_: RejectionEvidence, volume: Volume) -> Words:
     return "phase Available", f"phase {volume.phase}" if volume.phase else "no phase"
 
 
-def _selector(evidence: Evidence, volume: Volume) -> Words:
+def _selector(evidence: RejectionEvidence, volume: Volume) -> Words:
     problem = selector_problem(evidence.claim)
     if problem is not None:
         return "a valid selector", problem
@@ -89,7 +89,7 @@ def _selector(evidence: Evidence, volume: Volume) -> Words:
     return selector_text(selector), _labels_text(volume.labels, keys)
 
 
-def _affinity(evidence: Evidence, volume: Volume) -> Words:
+def _affinity(evidence: RejectionEvidence, volume: Volume) -> Words:
     affinity = volume.node_affinity or NodeSelector()
     keys = [requirement.key for term in affinity.terms for requirement in term.match_expressions]
     node = evidence.node
@@ -97,53 +97,53 @@ def _affinity(evidence: Evidence, volume: Volume) -> Words:
     return f"accessible from {here}", f"accessible where {affinity_text(affinity)}"
 
 
-def _delayed(evidence: Evidence, _: Volume) -> Words:
+def _delayed(evidence: RejectionEvidence, _: Volume) -> Words:
     return f"a volume with claimRef {evidence.claim.key}, until a pod uses the claim", "a volume without claimRef"
 
 
-def _larger(evidence: Evidence, volume: Volume) -> Words:
+def _larger(evidence: RejectionEvidence, volume: Volume) -> Words:
     chosen = evidence.chosen or volume
     return f"{quantity_text(chosen.capacity)} ({chosen.name})", quantity_text(volume.capacity)
 
 
-def _more_modes(evidence: Evidence, volume: Volume) -> Words:
+def _more_modes(evidence: RejectionEvidence, volume: Volume) -> Words:
     chosen = evidence.chosen or volume
     return f"{modes_text(chosen.access_modes)} ({chosen.name})", modes_text(volume.access_modes)
 
 
-def _tied(evidence: Evidence, volume: Volume) -> Words:
+def _tied(evidence: RejectionEvidence, volume: Volume) -> Words:
     first = evidence.chosen.name if evidence.chosen else "another"
     return f"{first}, first by name among equals", volume.name
 
 
-def _prebound(evidence: Evidence, volume: Volume) -> Words:
+def _prebound(evidence: RejectionEvidence, volume: Volume) -> Words:
     offered = "no claimRef" if volume.claim is None else "also has a claimRef, but is not the first by name"
     return f"the volume whose claimRef names {evidence.claim.key}", offered
 
 
-def _requested(evidence: Evidence, volume: Volume) -> Words:
+def _requested(evidence: RejectionEvidence, volume: Volume) -> Words:
     return f"{evidence.claim.volume_name} (spec.volumeName)", volume.name
 
 
-def _taken(evidence: Evidence, volume: Volume) -> Words:
+def _taken(evidence: RejectionEvidence, volume: Volume) -> Words:
     holder = (evidence.taken or {}).get(volume.name, "another claim")
     return "a volume not taken by another claim of the pod", f"taken by {holder}"
 
 
-def _binding_mode_missing(evidence: Evidence, _: Volume) -> Words:
+def _binding_mode_missing(evidence: RejectionEvidence, _: Volume) -> Words:
     return f"volumeBindingMode in StorageClass {class_of(evidence.claim)}", "not set"
 
 
-def _provisioning(evidence: Evidence, _: Volume) -> Words:
+def _provisioning(evidence: RejectionEvidence, _: Volume) -> Words:
     node = value_of(evidence.claim.annotations, "volume.kubernetes.io/selected-node")
     return f"a new volume, already being provisioned for node {node}", "an existing volume"
 
 
-def _unexplained(_: Evidence, __: Volume) -> Words:
+def _unexplained(_: RejectionEvidence, __: Volume) -> Words:
     return "", ""
 
 
-_EVIDENCE: Final[Mapping[Reason, Callable[[Evidence, Volume], Words]]] = {
+_EVIDENCE: Final[Mapping[Reason, Callable[[RejectionEvidence, Volume], Words]]] = {
     Reason.CLAIMED_BY_OTHER: _claimed,
     Reason.TOO_SMALL: _size,
     Reason.CLASS_MISMATCH: _storage_class,

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from binder.matching.evidence import Evidence
+from binder.matching.evidence import RejectionEvidence
 from binder.matching.rejection import Reason, Rejection
 from kube.objects.model import Claim, Node, Volume
 
@@ -44,6 +44,6 @@ class Match:
 
     def rejections(self, volumes: Iterable[Volume]) -> Iterator[Rejection]:
         """Yield the rejections with their evidence in words."""
-        evidence = Evidence(self.claim, self.volume, self.node, self.taken)
+        evidence = RejectionEvidence(self.claim, self.volume, self.node, self.taken)
         for volume, reason in self.rejected_volumes(volumes):
             yield evidence.rejection(volume, reason)

@@ -15,7 +15,7 @@ from typing import Final
 from binder.assignment.volume_policy import reject_use
 from binder.health.quarantine import in_quarantine
 from binder.matching.claim_shape import ClaimShape
-from binder.matching.evidence import Evidence, modes_text, quantity_text, reasons_text, selector_text
+from binder.matching.evidence import RejectionEvidence, modes_text, quantity_text, reasons_text, selector_text
 from binder.matching.matching import class_of, scheduler_rejection
 from binder.matching.rejection import Reason, Rejection
 from binder.model.demand import Demand
@@ -187,7 +187,7 @@ class UnmetClaims:
         own = reject_use(self._view, volume, self._now, claim)
         if own is not None and own.reason is reason:
             return own
-        return Evidence(claim).rejection(volume, reason)
+        return RejectionEvidence(claim).rejection(volume, reason)
 
 
 def _nearness(failed: Failed) -> tuple[int, int, str]:

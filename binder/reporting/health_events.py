@@ -6,7 +6,7 @@ The reasons VolumeConditionAbnormal and VolumeConditionNormal are those of kuber
 from collections.abc import Iterable
 from typing import Final
 
-from csi.health.health import Finding
+from csi.health.health import HealthFinding
 from csi.health.verdict import HealthState
 from kube.client.event_recorder import EventDraft, EventSink, ObjectRef
 from kube.objects.model import Pod, Volume
@@ -28,7 +28,7 @@ class HealthAnnouncer:
     def __init__(self, sink: EventSink) -> None:
         self._sink = sink
 
-    def changed(self, volume: Volume, finding: Finding, snapshot: Snapshot) -> None:
+    def changed(self, volume: Volume, finding: HealthFinding, snapshot: Snapshot) -> None:
         """Report on the volume, and if it is bound on its claim and the claim's pods."""
         recovered = finding.state is HealthState.HEALTHY
         kind, reason = ("Normal", NORMAL) if recovered else ("Warning", ABNORMAL)
@@ -40,7 +40,7 @@ class HealthAnnouncer:
             for reference in _users(volume, key, snapshot):
                 self._publish(reference, about, kind, reason, note)
 
-    def quarantined(self, volume: Volume, finding: Finding) -> None:
+    def quarantined(self, volume: Volume, finding: HealthFinding) -> None:
         note = f"No claim can use this volume until its driver reports it healthy: it is {described(finding)}. "
         note += f"Repair it, or release it with `pvc-prebinder quarantine release {volume.name}`."
         self._publish(_volume_reference(volume), None, "Warning", QUARANTINED, note)
@@ -49,7 +49,7 @@ class HealthAnnouncer:
         note = "Claims can use the volume again: its driver reports it healthy"
         self._publish(_volume_reference(volume), None, "Normal", RELEASED, note)
 
-    def reservation_ended(self, volume: Volume, claim_key: str, finding: Finding, snapshot: Snapshot) -> None:
+    def reservation_ended(self, volume: Volume, claim_key: str, finding: HealthFinding, snapshot: Snapshot) -> None:
         """Report on the claim, and its pods, that its volume became unhealthy before it was bound."""
         note = f"Reservation of volume {volume.name} ended: it is {described(finding)}. Another volume is being chosen"
         for reference in _users(volume, claim_key, snapshot):
@@ -66,7 +66,7 @@ class HealthAnnouncer:
         self._sink.publish(EventDraft(regarding, related, kind, reason, _ACTION, note))
 
 
-def described(finding: Finding) -> str:
+def described(finding: HealthFinding) -> str:
     """Return state, reason, message and source, as far as known."""
     words = " ".join(word for word in (str(finding.state), f"({finding.reason})" if finding.reason else "") if word)
     text = f"{words}: {finding.message}" if finding.message else words

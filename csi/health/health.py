@@ -36,7 +36,7 @@ Observation = Verdict | Absence
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class HealthFinding:
     """A state, its reason and source, and since when it has lasted."""
 
     state: HealthState
@@ -60,15 +60,15 @@ class HealthRecord:
     `streak` counts results in a row that contradict the finding, positive if they are worse; `absences` counts lists.
     """
 
-    finding: Finding | None
-    silence: Finding | None
+    finding: HealthFinding | None
+    silence: HealthFinding | None
     last: Verdict
     checked_at: datetime
     streak: int = 0
     absences: int = 0
 
     @property
-    def current(self) -> Finding:
+    def current(self) -> HealthFinding:
         """What to show: the finding, or why there is none."""
         current = self.silence or self.finding
         assert current is not None, "a record says something or why it does not"
@@ -127,7 +127,7 @@ def _answered(record: HealthRecord | None, verdict: Verdict, debounce: Debounce)
     if settled is not None:
         return HealthRecord(settled, None, verdict, verdict.observed_at, streak)
     text = f"{streak} of {debounce.worse} answers needed: {verdict.state} ({verdict.reason}) {verdict.message}"
-    unsure = Finding(HealthState.UNKNOWN, UNCONFIRMED, text.rstrip(), verdict.source, verdict.observed_at)
+    unsure = HealthFinding(HealthState.UNKNOWN, UNCONFIRMED, text.rstrip(), verdict.source, verdict.observed_at)
     if record is not None and record.silence is not None:
         unsure = replace(unsure, since=record.silence.since)
     return HealthRecord(None, unsure, verdict, verdict.observed_at, streak)
@@ -155,8 +155,8 @@ def _absent(record: HealthRecord | None, implied: Verdict, debounce: Debounce) -
     return replace(_answered(record, implied, debounce), last=record.last, absences=absences)
 
 
-def _finding(verdict: Verdict, since: datetime) -> Finding:
-    return Finding(verdict.state, verdict.reason, verdict.message, verdict.source, since)
+def _finding(verdict: Verdict, since: datetime) -> HealthFinding:
+    return HealthFinding(verdict.state, verdict.reason, verdict.message, verdict.source, since)
 
 
 def _longer(streak: int, step: int) -> int:

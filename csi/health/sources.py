@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final, Protocol
 
-from csi.health.health import Finding
+from csi.health.health import HealthFinding
 from csi.health.report_source import MAX_REASON_CHARACTERS, printable
 from csi.health.verdict import UNHEALTHY, HealthState, Verdict, severity
 from kube.objects.model import Claim
@@ -40,7 +40,7 @@ class HealthReport(Protocol):
     def source(self) -> str: ...
 
 
-def claim_findings(claim: Claim, now: datetime) -> Iterator[Finding]:
+def claim_findings(claim: Claim, now: datetime) -> Iterator[HealthFinding]:
     """Yield every report about a claim's volume on the claim itself; reports without a time are dated `now`."""
     if claim.health is None:
         return
@@ -50,39 +50,39 @@ def claim_findings(claim: Claim, now: datetime) -> Iterator[Finding]:
     yield from addons_findings(claim.health, now)
 
 
-def native_finding(health: ClaimHealth, now: datetime) -> Finding | None:
+def native_finding(health: ClaimHealth, now: datetime) -> HealthFinding | None:
     """Return the finding of healthConditions; None if there are none, or only unknown ones."""
     if health.conditions is None:
         return None
     since = health.since or now
     if not health.conditions:
-        return Finding(HealthState.HEALTHY, "NoHealthProblem", "", NATIVE, since)
+        return HealthFinding(HealthState.HEALTHY, "NoHealthProblem", "", NATIVE, since)
     known = [condition for condition in health.conditions if condition.status in _UNHEALTHY]
     if not known:
         return None
     worst = max(known, key=lambda condition: severity(_UNHEALTHY[condition.status]))
     state = _UNHEALTHY[worst.status]
     reason = printable(worst.reason, MAX_REASON_CHARACTERS) or str(state)
-    return Finding(state, reason, printable(worst.message), NATIVE, since)
+    return HealthFinding(state, reason, printable(worst.message), NATIVE, since)
 
 
-def addons_findings(health: ClaimHealth, now: datetime) -> Iterator[Finding]:
+def addons_findings(health: ClaimHealth, now: datetime) -> Iterator[HealthFinding]:
     """Yield a finding for each node. "unhealthy" is what VolumeCondition calls abnormal: not operating optimally."""
     for report in health.nodes:
         source = f"csi-addons on {printable(report.node, MAX_REASON_CHARACTERS)}"
         state = HealthState.HEALTHY if report.healthy else HealthState.DEGRADED
         reason = "VolumeConditionNormal" if report.healthy else "VolumeConditionAbnormal"
-        yield Finding(state, reason, "", source, report.since or now)
+        yield HealthFinding(state, reason, "", source, report.since or now)
 
 
-def storage_finding(condition: StorageCondition, node: str, now: datetime) -> Finding | None:
+def storage_finding(condition: StorageCondition, node: str, now: datetime) -> HealthFinding | None:
     """Return what a condition of a CSINode means for a volume accessible only from there; None for an unknown one."""
     state = STORAGE_STATES.get(condition.status)
     if state is None:
         return None
     reason = printable(condition.reason, MAX_REASON_CHARACTERS) or condition.status
     message = printable(condition.message)
-    return Finding(state, reason, message, f"status.storageHealth of CSINode {node}", condition.since or now)
+    return HealthFinding(state, reason, message, f"status.storageHealth of CSINode {node}", condition.since or now)
 
 
 def combined(verdict: Verdict, others: Iterable[HealthReport]) -> Verdict:
@@ -95,13 +95,13 @@ def combined(verdict: Verdict, others: Iterable[HealthReport]) -> Verdict:
     return replace(verdict, state=worst.state, reason=worst.reason, message=message, source=worst.source)
 
 
-def combined_finding(findings: Sequence[Finding]) -> Finding | None:
+def combined_finding(findings: Sequence[HealthFinding]) -> HealthFinding | None:
     """Return the worst, the first among equals, naming sources that differ; None if there is none."""
     if len(findings) < 2:
         return findings[0] if findings else None
     worst, message = _worst(findings)
     since = next(finding.since for finding in findings if finding is worst)
-    return Finding(worst.state, worst.reason, message, worst.source, since)
+    return HealthFinding(worst.state, worst.reason, message, worst.source, since)
 
 
 def _worst(reports: Sequence[HealthReport]) -> tuple[HealthReport, str]:

@@ -28,7 +28,7 @@ METADATA_ONLY: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class ListPage:
     """A page of a list. `following` is the continue token, empty on the last page."""
 
     items: list[msgspec.Raw]
@@ -90,7 +90,7 @@ class KubeApi:
 
     async def list_page(
         self, resource: Resource, *, limit: int, following: str = "", namespace: str = "", accept: str = JSON
-    ) -> Page:
+    ) -> ListPage:
         """Return one page; `following` is the continue token of the previous page.
 
         Without `namespace` all namespaces are listed.
@@ -98,7 +98,7 @@ class KubeApi:
         query = {"limit": str(limit), "continue": following, "fieldSelector": resource.field_selector}
         request = Request("GET", resource.path(namespace), _pairs(query), accept=accept, timeout=self._timeout)
         page = _decoded(_LIST, request, (await self._send(request)).body)
-        return Page(page.items or [], page.metadata.resource_version, page.metadata.following)
+        return ListPage(page.items or [], page.metadata.resource_version, page.metadata.following)
 
     async def list_all(
         self,
@@ -211,7 +211,9 @@ class KubeApi:
         raise error_from_status(request.method, request.path, response.status, response.body, response.headers)
 
 
-async def _list_once(page_of: Callable[..., Awaitable[Page]], take: Callable[[msgspec.Raw], T | None]) -> Listing[T]:
+async def _list_once(
+    page_of: Callable[..., Awaitable[ListPage]], take: Callable[[msgspec.Raw], T | None]
+) -> Listing[T]:
     taken: list[T] = []
     following = ""
     while True:

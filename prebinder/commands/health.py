@@ -16,7 +16,7 @@ from prebinder.config.settings import LoggingSettings, LogLevel, Settings
 from prebinder.errors import ExitCode
 from prebinder.health.sweep_reports import LatestSweeps
 from prebinder.health.volume_reader import read_reports, read_volumes
-from prebinder.health.watch import Clinic, Printer, watch
+from prebinder.health.watch import Clinic, HealthPrinter, watch
 from prebinder.runtime.logs import configure
 
 EXAMPLES: Final = """
@@ -58,11 +58,11 @@ def command(
     # A driver that does not respond has to be visible, with the reason.
     configure(LoggingSettings(level=LogLevel(log_level or LogLevel.WARNING)))
     endpoints = override(Settings(), given, {"CSI drivers": ENDPOINT_FLAGS}).health.connections
-    return asyncio.run(_run(access, volumes, Printer(output), watching, endpoints))
+    return asyncio.run(_run(access, volumes, HealthPrinter(output), watching, endpoints))
 
 
 async def _run(
-    access: ClusterAccess, names: tuple[str, ...], printer: Printer, watching: bool, endpoints: Sequence[Endpoint]
+    access: ClusterAccess, names: tuple[str, ...], printer: HealthPrinter, watching: bool, endpoints: Sequence[Endpoint]
 ) -> int:
     prefix = access.annotation_prefix
     clinic = Clinic(endpoints, access.annotations)

@@ -10,7 +10,7 @@ from typing import Final
 import cloup
 import msgspec
 
-from binder.health.quarantine import Step, end_patch, has_placeholder, holds, marks
+from binder.health.quarantine import QuarantineStep, end_patch, has_placeholder, holds, marks
 from binder.matching.matching import class_of
 from binder.reservation.contract import Annotations
 from binder.writers.object_client import FASTER, patch_as_seen
@@ -135,7 +135,7 @@ async def release(api: KubeApi, name: str, annotations: Annotations) -> None:
                 raise CommandError(
                     f'volume "{name}" is {volume.phase}; check why, then remove its spec.claimRef by hand'
                 )
-            body = end_patch(volume, Step.RELEASE if holds(volume) else Step.FORGET, annotations)
+            body = end_patch(volume, QuarantineStep.RELEASE if holds(volume) else QuarantineStep.FORGET, annotations)
             try:
                 version = volume.resource_version
                 await patch_as_seen(api, VOLUMES, name, body, resource_version=version, uid=volume.uid)

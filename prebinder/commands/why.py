@@ -63,7 +63,7 @@ _BETWEEN_LOOKS: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class WhyRequest:
     """The arguments of the command."""
 
     targets: tuple[Target, ...]
@@ -179,7 +179,7 @@ def command(  # noqa: PLR0913, PLR0917 - one for each flag
     """
     targets = of_one_kind(targets)
     _check(targets, filenames, everywhere=everywhere, watching=watching, selecting=selector is not None)
-    question = Question(targets, namespace, everywhere, selector)
+    question = WhyRequest(targets, namespace, everywhere, selector)
     if matching or node is not None:
         _check_match(question, filenames, output, matching=matching, otherwise=watching or serving)
         as_json = output == "json"
@@ -228,7 +228,9 @@ def _check_page(selector: LabelSelector | None, output: str, *, watching: bool) 
         raise UsageError("--serve shows everything and follows it: leave out --watch, --selector and --output")
 
 
-def _check_match(question: Question, filenames: Sequence[str], output: str, *, matching: bool, otherwise: bool) -> None:
+def _check_match(
+    question: WhyRequest, filenames: Sequence[str], output: str, *, matching: bool, otherwise: bool
+) -> None:
     if not matching:
         raise UsageError("--node needs --match: without it every node is considered")
     if not filenames:
@@ -239,7 +241,7 @@ def _check_match(question: Question, filenames: Sequence[str], output: str, *, m
         raise UsageError("--match reports claims and pods: leave out pv/NAME")
 
 
-def _is_meant(question: Question, subject: Claim | Pod) -> bool:
+def _is_meant(question: WhyRequest, subject: Claim | Pod) -> bool:
     """Whether an object of a dump is to be reported: all are, unless the command names some, or a namespace."""
     if question.namespace not in {None, subject.namespace}:
         return False
@@ -249,7 +251,7 @@ def _is_meant(question: Question, subject: Claim | Pod) -> bool:
 
 
 async def _live(
-    access: ClusterAccess, question: Question, printer_in: Callable[..., Printer], *, watching: bool
+    access: ClusterAccess, question: WhyRequest, printer_in: Callable[..., Printer], *, watching: bool
 ) -> int:
     async with cluster_connection(access) as (api, own_namespace):
         namespace = "" if question.everywhere else question.namespace or own_namespace

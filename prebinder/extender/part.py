@@ -17,7 +17,7 @@ from prebinder.serving.health_server import Check
 from prebinder.serving.serving_certificate import CertificateFiles, ServingCertificate
 
 if TYPE_CHECKING:
-    from prebinder.extender.server import ExtenderServer, Observer
+    from prebinder.extender.server import ExtenderObserver, ExtenderServer
 
 logger = logging.getLogger(__name__)
 
@@ -25,7 +25,9 @@ logger = logging.getLogger(__name__)
 class ExtenderPart:
     """Create it before the store's first list. Without an address it does nothing and costs nothing."""
 
-    def __init__(self, settings: Settings, store: Store, not_ready: Check, clock: Clock, observer: "Observer") -> None:
+    def __init__(
+        self, settings: Settings, store: Store, not_ready: Check, clock: Clock, observer: "ExtenderObserver"
+    ) -> None:
         """`not_ready` returns why requests cannot be answered yet, None if they can. Raises UsageError."""
         self._clock = clock
         self._not_ready = not_ready
@@ -35,7 +37,7 @@ class ExtenderPart:
         self._server = self._server_at(address, settings, store, observer) if address else None
 
     def _server_at(
-        self, address: tuple[str, int], settings: Settings, store: Store, observer: "Observer"
+        self, address: tuple[str, int], settings: Settings, store: Store, observer: "ExtenderObserver"
     ) -> "ExtenderServer":
         from prebinder.extender.server import ExtenderServer, Listening  # noqa: PLC0415 - only where there is an address
         from scheduler.extender.extender import Extender  # noqa: PLC0415

@@ -60,7 +60,7 @@ class Answers(Protocol):
     def preempt(self, body: bytes, now: datetime) -> Answer: ...
 
 
-class Observer(Protocol):
+class ExtenderObserver(Protocol):
     """Counts requests."""
 
     def began(self, verb: str) -> None: ...
@@ -79,7 +79,7 @@ class ExtenderServer:
         not_ready: Check,
         listening: Listening,
         clock: Clock,
-        observer: Observer,
+        observer: ExtenderObserver,
     ) -> None:
         """`not_ready` returns why requests cannot be answered yet, None if they can."""
         self._not_ready = not_ready

@@ -9,7 +9,7 @@ from binder.health.published_health import published_health
 from binder.health.published_sweeps import PublishedSweep, swept_health
 from binder.health.quarantine import in_quarantine
 from binder.reservation.contract import Annotations, format_time
-from csi.health.health import Finding
+from csi.health.health import HealthFinding
 from csi.health.sources import HealthReport, combined, combined_finding
 from csi.health.verdict import UNHEALTHY, HealthState, Verdict
 from kube.objects.model import Volume
@@ -74,7 +74,7 @@ class HealthRow:
 def health_row(
     volume: Volume,
     verdict: Verdict | None,
-    reports: Sequence[Finding],
+    reports: Sequence[HealthFinding],
     annotations: Annotations,
     now: datetime,
     sweeps: Sequence[PublishedSweep] = (),
@@ -109,7 +109,11 @@ def health_row(
 
 
 def _since(
-    volume: Volume, worst: HealthReport | None, reports: Sequence[Finding], annotations: Annotations, now: datetime
+    volume: Volume,
+    worst: HealthReport | None,
+    reports: Sequence[HealthFinding],
+    annotations: Annotations,
+    now: datetime,
 ) -> str:
     """Return since when: as its source reported, else as published when the volume became unhealthy."""
     known = [

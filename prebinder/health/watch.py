@@ -86,7 +86,7 @@ class Clinic:
         return {volume.name: verdict for volume, verdict in zip(volumes, verdicts, strict=True)}
 
 
-class Printer:
+class HealthPrinter:
     """Prints rows that have changed: first the whole table, then only rows; in JSON one document a line."""
 
     def __init__(self, output: str) -> None:
@@ -131,7 +131,7 @@ async def watch(
     api: KubeApi,
     clinic: Clinic,
     sweeps: LatestSweeps,
-    printer: Printer,
+    printer: HealthPrinter,
     names: Collection[str],
     denied: Collection[Resource],
 ) -> None:

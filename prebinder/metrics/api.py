@@ -128,15 +128,15 @@ class QueueMetrics:
             registry=registry,
         )
 
-    def of(self, name: str) -> "QueueObserver":
-        return QueueObserver(self, name)
+    def of(self, name: str) -> "QueueInstruments":
+        return QueueInstruments(self, name)
 
     def forget_depths(self) -> None:
         """Leave out how many keys wait: the queues ended with the term, whatever was left in them."""
         self.depth.clear()
 
 
-class QueueObserver:
+class QueueInstruments:
     """Port of kube.workqueue, for one queue."""
 
     def __init__(self, metrics: QueueMetrics, name: str) -> None:

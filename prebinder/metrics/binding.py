@@ -71,7 +71,7 @@ class BindingMetrics:
         self._seconds.labels(self._classes.of(storage_class), binding_mode).observe(seconds)
 
 
-class ReservationMetrics:
+class ReservationInstruments:
     """Port of binder.reporting.observe.ReservationMetrics."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
@@ -135,7 +135,7 @@ class ReservationMetrics:
         self._garbage.labels(field).inc()
 
 
-class SolverMetrics:
+class SolverInstruments:
     """Port of binder.solver.solver_process."""
 
     def __init__(self, registry: CollectorRegistry) -> None:

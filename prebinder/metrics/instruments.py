@@ -11,7 +11,7 @@ from prometheus_client import Gauge, generate_latest
 
 from kube.objects.api_resource import WATCHED, Resource
 from prebinder.metrics.api import EventMetrics, QueueMetrics, RequestMetrics, WatchMetrics
-from prebinder.metrics.binding import BindingMetrics, ReservationMetrics, SolverMetrics
+from prebinder.metrics.binding import BindingMetrics, ReservationInstruments, SolverInstruments
 from prebinder.metrics.collectors.cluster import ClusterState, StateCollector
 from prebinder.metrics.drivers import DriverMetrics
 from prebinder.metrics.extender import ExtenderMetrics
@@ -31,8 +31,8 @@ class Instruments:
         self.queues = QueueMetrics(self.registry)
         self.drivers = DriverMetrics(self.registry)
         self.binding = BindingMetrics(self.registry, dry_run=dry_run)
-        self.reservations = ReservationMetrics(self.registry)
-        self.solver = SolverMetrics(self.registry)
+        self.reservations = ReservationInstruments(self.registry)
+        self.solver = SolverInstruments(self.registry)
         self.leader = LeaderMetrics(self.registry, lease, contested=not dry_run)
         Gauge("pvc_prebinder_dry_run", "1 in a dry run, which writes nothing.", registry=self.registry).set(dry_run)
         self.jobs = JobMetrics(self.registry, jobs)

@@ -51,14 +51,14 @@ class _Review(Struct):
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class ApiOffer:
     """A server's version, empty if it reports none, and what it serves."""
 
     version: str
     served: Served
 
 
-async def offer_of(transport: Transport, kinds: Iterable[Resource]) -> Offer:
+async def offer_of(transport: Transport, kinds: Iterable[Resource]) -> ApiOffer:
     """Return the version, and what is served in the APIs of these kinds.
 
     Raises Unavailable if the server does not respond, Unauthorized if the credentials are rejected: every other result
@@ -70,7 +70,7 @@ async def offer_of(transport: Transport, kinds: Iterable[Resource]) -> Offer:
     version = _decoded(answer, _Version)
     groups = dict.fromkeys(resource.api_version for resource in kinds)
     served = {group: await _served(transport, group) for group in groups}
-    return Offer(version.git_version if version is not None else "", served)
+    return ApiOffer(version.git_version if version is not None else "", served)
 
 
 async def cluster_checks(transport: Transport, wanted: Requirements, lease_namespace: str) -> list[Check]:

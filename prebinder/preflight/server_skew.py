@@ -10,7 +10,7 @@ from kube.clock import Clock
 from kube.errors import KubeError
 from kube.objects.api_resource import Resource
 from prebinder.errors import CommandError
-from prebinder.preflight.cluster_checks import Offer, offer_of
+from prebinder.preflight.cluster_checks import ApiOffer, offer_of
 from prebinder.preflight.doctor_checks import CheckState, check_served, check_version, unserved
 from prebinder.preflight.requirements import Requirements
 
@@ -45,7 +45,7 @@ async def kinds_to_do_without(
     return missing
 
 
-async def _patient_offer(transport: Transport, wanted: Requirements, clock: Clock, rng: Random) -> Offer:
+async def _patient_offer(transport: Transport, wanted: Requirements, clock: Clock, rng: Random) -> ApiOffer:
     failures, complaint = 0, ""
     while True:
         try:

@@ -16,7 +16,7 @@ FINISH_SECONDS: Final = 20.0
 """For work in progress when the process is stopped; less than a pod's grace period of 30 s."""
 
 
-class Term(Protocol):
+class LeaderTerm(Protocol):
     """The work of one term."""
 
     async def run(self) -> None:
@@ -26,7 +26,7 @@ class Term(Protocol):
         """Begin nothing more."""
 
 
-T = TypeVar("T", bound=Term)
+T = TypeVar("T", bound=LeaderTerm)
 
 
 @dataclass(frozen=True, slots=True)

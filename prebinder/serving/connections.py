@@ -38,7 +38,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ConnectionLimits:
     """What the clients of a listener may take together."""
 
     connections: int = MAX_CONNECTIONS
@@ -46,17 +46,21 @@ class Limits:
     idle_seconds: float = IDLE_SECONDS
 
 
-def limits_of_process() -> Limits:
+def limits_of_process() -> ConnectionLimits:
     """Return the limits of a listener, so that all listeners together leave file descriptors to the rest."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     unlimited = soft == resource.RLIM_INFINITY
-    return Limits(MAX_CONNECTIONS if unlimited else max(1, min(MAX_CONNECTIONS, soft // SHARE_OF_DESCRIPTORS)))
+    return ConnectionLimits(
+        MAX_CONNECTIONS if unlimited else max(1, min(MAX_CONNECTIONS, soft // SHARE_OF_DESCRIPTORS))
+    )
 
 
 class Connection(asyncio.Protocol):
     """A client, from its acceptance on. Passes everything to aiohttp, and is closed if it waits for too long."""
 
-    def __init__(self, handler: RequestHandler, limits: Limits, closed: Callable[["Connection"], None]) -> None:
+    def __init__(
+        self, handler: RequestHandler, limits: ConnectionLimits, closed: Callable[["Connection"], None]
+    ) -> None:
         self.handler = handler
         self.handling = False
         """Whether a request is being answered."""
@@ -143,7 +147,7 @@ class Connection(asyncio.Protocol):
 class Connections:
     """All connections of one listener."""
 
-    def __init__(self, limits: Limits, address: str) -> None:
+    def __init__(self, limits: ConnectionLimits, address: str) -> None:
         self._limits = limits
         self._address = address
         self._open: dict[RequestHandler, Connection] = {}

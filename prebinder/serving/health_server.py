@@ -20,7 +20,7 @@ Check = Callable[[], str | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class ProbePage:
     """What is served at a path."""
 
     path: str
@@ -50,19 +50,19 @@ async def serve_pages(
         ) from error
 
 
-def probe_pages(live: Mapping[str, Check], ready: Mapping[str, Check]) -> tuple[Page, ...]:
+def probe_pages(live: Mapping[str, Check], ready: Mapping[str, Check]) -> tuple[ProbePage, ...]:
     """Return the pages for the kubelet's probes. `/healthz` is an alias of `/livez`."""
-    return (Page("/livez", _probe(live)), Page("/healthz", _probe(live)), Page("/readyz", _probe(ready)))
+    return (ProbePage("/livez", _probe(live)), ProbePage("/healthz", _probe(live)), ProbePage("/readyz", _probe(ready)))
 
 
-def metrics_page(render: Callable[[], Awaitable[bytes]]) -> Page:
+def metrics_page(render: Callable[[], Awaitable[bytes]]) -> ProbePage:
     """Return the page Prometheus scrapes, in its text format."""
 
     async def handler(_: web.Request) -> web.Response:
         headers = {"Content-Type": "text/plain; version=0.0.4; charset=utf-8"}
         return web.Response(body=await render(), headers=headers)
 
-    return Page("/metrics", handler)
+    return ProbePage("/metrics", handler)
 
 
 def _probe(checks: Mapping[str, Check]) -> Callable[[web.Request], Awaitable[web.Response]]:
@@ -80,9 +80,9 @@ def _probe(checks: Mapping[str, Check]) -> Callable[[web.Request], Awaitable[web
 class HealthServer:
     """Serves pages while in `async with`. Pages for the same address share one port."""
 
-    def __init__(self, pages: Sequence[tuple[tuple[str, int] | None, Page]]) -> None:
+    def __init__(self, pages: Sequence[tuple[tuple[str, int] | None, ProbePage]]) -> None:
         """Take pages with the address (host, port) each is served at; None leaves a page out."""
-        self._pages: dict[tuple[str, int], list[Page]] = {}
+        self._pages: dict[tuple[str, int], list[ProbePage]] = {}
         for address, page in pages:
             if address is not None:
                 self._pages.setdefault(address, []).append(page)
@@ -103,7 +103,7 @@ class HealthServer:
     async def __aexit__(self, *_: object) -> None:
         await self._open.aclose()
 
-    async def _serve(self, host: str, port: int, pages: Sequence[Page]) -> None:
+    async def _serve(self, host: str, port: int, pages: Sequence[ProbePage]) -> None:
         application = web.Application()
         application.add_routes([web.get(page.path, page.handler) for page in pages])
         self.ports.append(await listen(self._open, application, (host, port)))

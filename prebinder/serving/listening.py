@@ -12,7 +12,7 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from kube.background import in_background
-from prebinder.serving.connections import Connections, Limits, limits_of_process
+from prebinder.serving.connections import ConnectionLimits, Connections, limits_of_process
 
 BACKLOG: Final = 128
 """Connections that the kernel keeps until they are accepted."""
@@ -36,7 +36,7 @@ async def listen(
     application: web.Application,
     address: tuple[str, int],
     certificate: SSLContext | None = None,
-    limits: Limits | None = None,
+    limits: ConnectionLimits | None = None,
     **options: Any,
 ) -> int:
     """Serve until the stack is closed; return the port. Host empty: every address; port 0: any free one.

@@ -13,7 +13,7 @@ from kube.objects.model import Node
 from kube.rules.duration import age_text
 from why.causes.leases import has_lapsed
 from why.causes.objects import NOT_READY, UNREACHABLE
-from why.facts.details import LeaseRecord
+from why.facts.details import LeaseDetails
 from why.facts.facts import Facts, Source
 from why.report.report import Evidence
 
@@ -87,5 +87,5 @@ def power_advice(facts: Facts, node: Node) -> str:
     )
 
 
-def _lease_of(facts: Facts, node: str) -> LeaseRecord | None:
+def _lease_of(facts: Facts, node: str) -> LeaseDetails | None:
     return facts.leases.get(f"{_LEASES}/{node}") if facts.has(Source.LEASES) else None

@@ -17,7 +17,7 @@ from why.facts.details import (
     DataSource,
     DeviceClaimRecord,
     EventRecord,
-    LeaseRecord,
+    LeaseDetails,
     NodeDetails,
     PodDetails,
     QuotaRecord,
@@ -140,11 +140,11 @@ def event(raw: bytes | Raw) -> EventAbout:
     return EventAbout(about.kind or "", f"{namespace}/{name}" if namespace else name, record)
 
 
-def lease(raw: bytes | Raw, sweeps: str) -> LeaseRecord:
+def lease(raw: bytes | Raw, sweeps: str) -> LeaseDetails:
     """Return a Lease; `sweeps` is the key of the annotation with the reports of sweeps."""
     decoded = _LEASE.decode(raw)
     metadata, spec = decoded.metadata or wire.Metadata(), decoded.spec or wire.LeaseSpec()
-    return LeaseRecord(
+    return LeaseDetails(
         namespace=metadata.namespace or "default",
         name=metadata.name or "",
         holder=spec.holder_identity or "",

@@ -120,7 +120,7 @@ class _Named(Struct, frozen=True, gc=False):
         return f"{self.namespace}/{self.name}"
 
 
-class LeaseRecord(_Named, frozen=True, gc=False):
+class LeaseDetails(_Named, frozen=True, gc=False):
     """A Lease: who holds it, and when it was renewed last. `duration` in seconds, `sweeps` as annotated by us."""
 
     holder: str = ""

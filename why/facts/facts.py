@@ -25,7 +25,7 @@ from why.facts.details import (
     ClaimDetails,
     DeviceClaimRecord,
     EventRecord,
-    LeaseRecord,
+    LeaseDetails,
     NodeDetails,
     PodDetails,
     QuotaRecord,
@@ -150,7 +150,7 @@ class Facts:
     nodes: Mapping[str, NodeDetails] = field(default_factory=dict)
     volumes: Mapping[str, VolumeDetails] = field(default_factory=dict)
     events: Mapping[ObjectKey, tuple[EventRecord, ...]] = field(default_factory=dict)
-    leases: Mapping[str, LeaseRecord] = field(default_factory=dict)
+    leases: Mapping[str, LeaseDetails] = field(default_factory=dict)
     quotas: tuple[QuotaRecord, ...] = ()
     attachments: Mapping[str, AttachmentDetails] = field(default_factory=dict)
     snapshots: Mapping[str, SnapshotRecord] = field(default_factory=dict)

@@ -87,7 +87,7 @@ def _opening(match: Match, node: Node | None) -> bytes:
 
 
 @dataclass(slots=True)
-class Tally:
+class ReasonTally:
     """The rejections for one claim and reason: how many, and the volume nearest in size."""
 
     reason: Reason
@@ -97,11 +97,11 @@ class Tally:
         return nsmallest(count, self.volumes, key=lambda volume: (abs(volume.capacity - request), volume.name))
 
 
-def tallies(match: Match, volumes: Iterable[Volume]) -> list[Tally]:
+def tallies(match: Match, volumes: Iterable[Volume]) -> list[ReasonTally]:
     """Return the rejections of a claim grouped by reason, the most informative first."""
-    by_reason: dict[Reason, Tally] = {}
+    by_reason: dict[Reason, ReasonTally] = {}
     for volume, reason in match.rejected_volumes(volumes):
-        by_reason.setdefault(reason, Tally(reason)).volumes.append(volume)
+        by_reason.setdefault(reason, ReasonTally(reason)).volumes.append(volume)
     order = {reason: place for place, reason in enumerate(_MOST_TELLING_FIRST)}
     return sorted(by_reason.values(), key=lambda tally: order.get(tally.reason, -1))
 
@@ -163,7 +163,7 @@ def _heading(match: Match, count: int) -> Text:
     return Text(f"{match.claim.key}{where}: why not the {count} {others}{'' if count == 1 else 's'}", style="bold")
 
 
-def _rejections(match: Match, rejected: Iterable[Tally]) -> Table:
+def _rejections(match: Match, rejected: Iterable[ReasonTally]) -> Table:
     table = plain_table("REASON", "VOLUMES", "NEAREST", "WANTED", "FOUND")
     table.columns[1].justify = "right"
     for rejection, count in _nearest(match, rejected):
@@ -173,7 +173,7 @@ def _rejections(match: Match, rejected: Iterable[Tally]) -> Table:
     return table
 
 
-def _nearest(match: Match, rejected: Iterable[Tally]) -> Iterator[tuple[Rejection, int]]:
+def _nearest(match: Match, rejected: Iterable[ReasonTally]) -> Iterator[tuple[Rejection, int]]:
     for tally in rejected:
         nearest = tally.nearest(match.claim.request, 1)
         yield next(match.rejections(nearest)), len(tally.volumes)

@@ -113,7 +113,7 @@ class Objects:
         return f"Read {read}." + (f" Ignored: {ignored}." if ignored else "")
 
 
-class Sink(Protocol):
+class DumpSink(Protocol):
     """Receives the objects of files; `faults` are lines for the user about what could not be read."""
 
     faults: list[str]
@@ -138,7 +138,7 @@ def read_objects(paths: Sequence[str], stdin: BinaryIO) -> Objects:
     return objects
 
 
-def read_into(sink: Sink, paths: Sequence[str], stdin: BinaryIO) -> None:
+def read_into(sink: DumpSink, paths: Sequence[str], stdin: BinaryIO) -> None:
     """Pass all objects of these files to the sink. Raises WhyError as `read_objects` does."""
     count = 0
     for path in paths:
@@ -166,7 +166,7 @@ def _contents(path: str, stdin: BinaryIO) -> Iterator[memoryview]:
         raise WhyError(f"cannot read {path}: {error.strerror}") from error
 
 
-def _read(contents: memoryview, source: str, sink: Sink) -> int:
+def _read(contents: memoryview, source: str, sink: DumpSink) -> int:
     """Add what the file holds, and return how many documents it has."""
     if bytes(contents[: len(_GZIP)]) == _GZIP:
         raise WhyError(f"{source} is compressed: pass what `gunzip -c` makes of it. {_EXPECTED}")
@@ -195,7 +195,7 @@ def _message(status: Document) -> str:
         return "no message"
 
 
-def _add_document(document: Document, source: str, sink: Sink) -> None:
+def _add_document(document: Document, source: str, sink: DumpSink) -> None:
     api, kind, items = document.envelope.api_version or "", document.envelope.kind or "", document.envelope.items
     if items is UNSET or not kind.endswith("List"):
         sink.take(bytes(document.text), api, kind, source)
@@ -204,7 +204,7 @@ def _add_document(document: Document, source: str, sink: Sink) -> None:
         _add_item(item, api, kind.removesuffix("List"), source, sink)
 
 
-def _add_item(item: Raw, api: str, kind: str, source: str, sink: Sink) -> None:
+def _add_item(item: Raw, api: str, kind: str, source: str, sink: DumpSink) -> None:
     """Add an item of a list. Items of a typed list, such as PodList, need not state their kind; a list may hold lists,
     as `jq -s` makes them.
     """

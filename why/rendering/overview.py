@@ -34,7 +34,7 @@ _MIN_TEXT_COLUMNS: Final = 12
 
 
 @dataclass(slots=True)
-class Group:
+class CauseGroup:
     """Items with the same cause and root object. The oldest is the example."""
 
     items: list[Item] = field(default_factory=list)
@@ -60,13 +60,13 @@ class _Row:
     is_problem: bool
 
 
-def groups(items: Iterable[Item]) -> Sequence[Group]:
+def groups(items: Iterable[Item]) -> Sequence[CauseGroup]:
     """Return the items by cause and root object: problems first, then inconclusive ones, then normal ones."""
-    by_cause: dict[tuple[object, ...], Group] = {}
+    by_cause: dict[tuple[object, ...], CauseGroup] = {}
     for item in items:
         # A provisioner reports as DRIVER_POD_UID: each of its pods reports the same.
         culprit = next((link.name.partition("_")[0] for link in item.causes if link.kind in _CULPRITS), "")
-        by_cause.setdefault((item.code, item.problem, culprit), Group()).items.append(item)
+        by_cause.setdefault((item.code, item.problem, culprit), CauseGroup()).items.append(item)
     return sorted(
         by_cause.values(),
         key=lambda group: (not group.items[0].problem, group.items[0].conclusive, -group.claims, group.items[0].code),
@@ -94,7 +94,7 @@ def print_overview(report: WhyReport, console: Console, now: datetime) -> None:
             console.print(Text(noted), soft_wrap=True)
 
 
-def _row(group: Group, now: datetime) -> _Row:
+def _row(group: CauseGroup, now: datetime) -> _Row:
     item = group.example
     style = "red" if item.problem else "yellow" if not item.conclusive else "green"
     mark = "" if item.problem else " ?" if not item.conclusive else " ○"

@@ -10,7 +10,7 @@ from prometheus_client.core import Metric
 from binder.health.node_storage import NodeStorage
 from binder.health.reported_health import reported
 from binder.reservation.contract import Annotations
-from csi.health.health import Finding, HealthRecord
+from csi.health.health import HealthFinding, HealthRecord
 from csi.health.verdict import UNHEALTHY, HealthState, severity
 from kube.objects.model import Volume
 from kube.rules.topology import volume_zone
@@ -32,7 +32,7 @@ class HealthView:
     now: datetime
     node_storage: NodeStorage = field(default_factory=NodeStorage)
 
-    def worst(self, volume: Volume) -> Finding | None:
+    def worst(self, volume: Volume) -> HealthFinding | None:
         """Return the worst report on the volume; None if there is none."""
         record = self.health(volume.driver, volume.handle)
         own = (record.finding, record.silence) if record is not None else ()

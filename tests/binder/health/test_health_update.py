@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from binder.health.health_update import HealthUpdateSettings, health_update_for
-from binder.health.quarantine import Step
+from binder.health.quarantine import QuarantineStep
 from binder.reservation.contract import Annotations
 from csi.health.health import Debounce, HealthRecord, advance
 from csi.health.verdict import HealthState, Verdict
@@ -37,18 +37,26 @@ LOST, WELL = answered(HealthState.DATA_LOSS), answered(HealthState.HEALTHY)
 @pytest.mark.parametrize(
     ("subject", "record", "settings", "news", "step"),
     [
-        pytest.param(FREE, LOST, CONTROLLER, True, Step.TAKE, id="asked by us: said and kept"),
+        pytest.param(FREE, LOST, CONTROLLER, True, QuarantineStep.TAKE, id="asked by us: said and kept"),
         pytest.param(FREE, LOST, AGENT, True, None, id="asked by an agent: said"),
-        pytest.param(REPORTED_UNHEALTHY, None, WITHOUT_ENDPOINT, False, Step.TAKE, id="said by an agent: kept"),
+        pytest.param(
+            REPORTED_UNHEALTHY, None, WITHOUT_ENDPOINT, False, QuarantineStep.TAKE, id="said by an agent: kept"
+        ),
         pytest.param(REPORTED_UNHEALTHY, LOST, AGENT, False, None, id="said already"),
         pytest.param(INSIDE, WELL, AGENT, True, None, id="an agent ends no quarantine"),
-        pytest.param(INSIDE, WELL, CONTROLLER, True, Step.RELEASE, id="a controller does"),
-        pytest.param(SAID_WELL_INSIDE, None, WITHOUT_ENDPOINT, False, Step.RELEASE, id="by what an agent says too"),
+        pytest.param(INSIDE, WELL, CONTROLLER, True, QuarantineStep.RELEASE, id="a controller does"),
+        pytest.param(
+            SAID_WELL_INSIDE, None, WITHOUT_ENDPOINT, False, QuarantineStep.RELEASE, id="by what an agent says too"
+        ),
         pytest.param(INSIDE, None, WITHOUT_ENDPOINT, False, None, id="but not before"),
     ],
 )
 def test_each_step_follows_from_record_and_settings(
-    subject: Volume, record: HealthRecord | None, settings: HealthUpdateSettings, news: bool, step: Step | None
+    subject: Volume,
+    record: HealthRecord | None,
+    settings: HealthUpdateSettings,
+    news: bool,
+    step: QuarantineStep | None,
 ) -> None:
     update = health_update_for(subject, record, [], settings, EPOCH + timedelta(minutes=1))
     assert (update.news is not None, update.step) == (news, step)

@@ -4,15 +4,15 @@ import pytest
 
 from binder.health.published_health import PublishedHealth, health_annotations, published_health, unpublished
 from binder.reservation.contract import Annotations
-from csi.health.health import Finding
+from csi.health.health import HealthFinding
 from csi.health.verdict import HealthState
 from tests.builders import EPOCH, volume
 
 PREFIX = "scheduler.cloud.example/"
 
 
-def finding_of(state: HealthState, reason: str = "Gone") -> Finding:
-    return Finding(state, reason, "", "ControllerGetVolume", EPOCH)
+def finding_of(state: HealthState, reason: str = "Gone") -> HealthFinding:
+    return HealthFinding(state, reason, "", "ControllerGetVolume", EPOCH)
 
 
 DATA_LOSS, HEALTHY = finding_of(HealthState.DATA_LOSS), finding_of(HealthState.HEALTHY)
@@ -34,7 +34,7 @@ DATA_LOSS, HEALTHY = finding_of(HealthState.DATA_LOSS), finding_of(HealthState.H
         pytest.param("nonsense", DATA_LOSS, True, id="an unreadable word counts as none"),
     ],
 )
-def test_unpublished_findings(published: str | None, finding: Finding | None, is_news: bool) -> None:
+def test_unpublished_findings(published: str | None, finding: HealthFinding | None, is_news: bool) -> None:
     subject = volume(annotations={f"{PREFIX}health": published} if published else None)
     assert unpublished(subject, finding, Annotations()) is (finding if is_news else None)
 

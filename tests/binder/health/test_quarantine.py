@@ -2,9 +2,9 @@
 
 import pytest
 
-from binder.health.quarantine import Pools, Step, end_patch, in_quarantine, quarantine_step, take_patch
+from binder.health.quarantine import Pools, QuarantineStep, end_patch, in_quarantine, quarantine_step, take_patch
 from binder.reservation.contract import Annotations
-from csi.health.health import Finding
+from csi.health.health import HealthFinding
 from csi.health.verdict import HealthState
 from kube.objects.model import ClaimReference, Volume
 from tests.builders import EPOCH, volume
@@ -17,8 +17,8 @@ MOVED = volume(annotations=MARKED, claim=ClaimReference("an-older-namespace", "q
 RESERVED = volume(annotations={f"{PREFIX}reserved-for": "default/data"})
 
 
-def finding_of(state: HealthState) -> Finding:
-    return Finding(state, "Gone", "", "ControllerGetVolume", EPOCH)
+def finding_of(state: HealthState) -> HealthFinding:
+    return HealthFinding(state, "Gone", "", "ControllerGetVolume", EPOCH)
 
 
 INACCESSIBLE, DATA_LOSS = finding_of(HealthState.INACCESSIBLE), finding_of(HealthState.DATA_LOSS)
@@ -28,8 +28,8 @@ DEGRADED, HEALTHY = finding_of(HealthState.DEGRADED), finding_of(HealthState.HEA
 @pytest.mark.parametrize(
     ("subject", "finding", "step"),
     [
-        pytest.param(volume(), DATA_LOSS, Step.TAKE, id="free, data lost"),
-        pytest.param(volume(), INACCESSIBLE, Step.TAKE, id="free, inaccessible"),
+        pytest.param(volume(), DATA_LOSS, QuarantineStep.TAKE, id="free, data lost"),
+        pytest.param(volume(), INACCESSIBLE, QuarantineStep.TAKE, id="free, inaccessible"),
         pytest.param(volume(), DEGRADED, None, id="free, degraded"),
         pytest.param(volume(), HEALTHY, None, id="free, healthy"),
         pytest.param(volume(), None, None, id="free, nothing known"),
@@ -42,14 +42,16 @@ DEGRADED, HEALTHY = finding_of(HealthState.DEGRADED), finding_of(HealthState.HEA
         pytest.param(QUARANTINED, DATA_LOSS, None, id="inside, still unhealthy"),
         pytest.param(QUARANTINED, DEGRADED, None, id="inside, better but not well"),
         pytest.param(QUARANTINED, None, None, id="inside, nothing known"),
-        pytest.param(QUARANTINED, HEALTHY, Step.RELEASE, id="inside, healthy"),
-        pytest.param(MOVED, HEALTHY, Step.RELEASE, id="inside, put there from another namespace"),
-        pytest.param(volume(annotations=MARKED), DATA_LOSS, Step.FORGET, id="marked, claimRef removed"),
-        pytest.param(volume(annotations=MARKED, claim="default/data"), HEALTHY, Step.FORGET, id="marked, claimed"),
+        pytest.param(QUARANTINED, HEALTHY, QuarantineStep.RELEASE, id="inside, healthy"),
+        pytest.param(MOVED, HEALTHY, QuarantineStep.RELEASE, id="inside, put there from another namespace"),
+        pytest.param(volume(annotations=MARKED), DATA_LOSS, QuarantineStep.FORGET, id="marked, claimRef removed"),
+        pytest.param(
+            volume(annotations=MARKED, claim="default/data"), HEALTHY, QuarantineStep.FORGET, id="marked, claimed"
+        ),
         pytest.param(
             volume(annotations=MARKED, claim=ClaimReference("pvc-prebinder-system", "quarantine-pv-1", "uid")),
             HEALTHY,
-            Step.FORGET,
+            QuarantineStep.FORGET,
             id="a user created a claim of the placeholder's name",
         ),
         *(
@@ -60,7 +62,7 @@ DEGRADED, HEALTHY = finding_of(HealthState.DEGRADED), finding_of(HealthState.HEA
                 id=f"restored, {phase or 'new'}",
             )
             for phase in ("", "Pending")
-            for finding, step in ((DATA_LOSS, None), (None, None), (HEALTHY, Step.RELEASE))
+            for finding, step in ((DATA_LOSS, None), (None, None), (HEALTHY, QuarantineStep.RELEASE))
         ),
         *(
             pytest.param(volume(annotations=MARKED, claim=PLACEHOLDER, phase=phase), finding, None, id=f"odd, {phase}")
@@ -69,7 +71,7 @@ DEGRADED, HEALTHY = finding_of(HealthState.DEGRADED), finding_of(HealthState.HEA
         ),
     ],
 )
-def test_what_is_to_be_done(subject: Volume, finding: Finding | None, step: Step | None) -> None:
+def test_what_is_to_be_done(subject: Volume, finding: HealthFinding | None, step: QuarantineStep | None) -> None:
     assert quarantine_step(subject, finding, Annotations()) is step
 
 
@@ -88,9 +90,11 @@ def test_one_write_takes_a_volume_in() -> None:
 
 
 @pytest.mark.parametrize(
-    ("step", "spec"), [(Step.RELEASE, {"spec": {"claimRef": None}}), (Step.FORGET, {})], ids=["release", "forget"]
+    ("step", "spec"),
+    [(QuarantineStep.RELEASE, {"spec": {"claimRef": None}}), (QuarantineStep.FORGET, {})],
+    ids=["release", "forget"],
 )
-def test_one_write_releases_it(step: Step, spec: dict[str, object]) -> None:
+def test_one_write_releases_it(step: QuarantineStep, spec: dict[str, object]) -> None:
     assert end_patch(QUARANTINED, step, Annotations()) == {"metadata": {"annotations": dict.fromkeys(MARKED)}, **spec}
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from binder.matching.controller_match import match_as_controller
-from binder.matching.evidence import Evidence, affinity_text, selector_text
+from binder.matching.evidence import RejectionEvidence, affinity_text, selector_text
 from binder.matching.rejection import Reason
 from binder.matching.scheduler_match import match_as_scheduler
 from kube.objects.labels import LabelSelector, NodeSelector, NodeSelectorTerm, Requirement
@@ -93,7 +93,8 @@ def test_reports_why_nothing_was_evaluated() -> None:
 def test_every_reason_a_match_can_give_has_words() -> None:
     about_volumes = list(Reason)[: list(Reason).index(Reason.RESERVED_FOR_OTHER)]
     rejections = [
-        Evidence(claim(volume_name="z"), CHOSEN, node(), {}).rejection(volume(), reason) for reason in about_volumes
+        RejectionEvidence(claim(volume_name="z"), CHOSEN, node(), {}).rejection(volume(), reason)
+        for reason in about_volumes
     ]
     assert all(rejection.wanted and rejection.offered for rejection in rejections)
 

@@ -3,14 +3,14 @@
 import pytest
 
 from binder.reporting.health_events import HealthAnnouncer
-from csi.health.health import Finding
+from csi.health.health import HealthFinding
 from csi.health.verdict import HealthState
 from kube.objects.model import ClaimReference, Record
 from kube.store.store import snapshot_of
 from tests.binder.world import Sink
 from tests.builders import EPOCH, claim, pod, volume
 
-UNHEALTHY = Finding(HealthState.DATA_LOSS, "Gone", "the disk is gone", "CSI driver disk.csi.example", EPOCH)
+UNHEALTHY = HealthFinding(HealthState.DATA_LOSS, "Gone", "the disk is gone", "CSI driver disk.csi.example", EPOCH)
 BOUND = volume(claim=ClaimReference("default", "data", "uid-of-data"), phase="Bound")
 USERS = (claim("data", uid="uid-of-data", volume_name="pv-1"), pod("web", claims=["data"]))
 

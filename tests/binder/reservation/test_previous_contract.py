@@ -12,11 +12,11 @@ from typing import Final
 import pytest
 
 from binder.health.published_health import health_annotations, published_health
-from binder.health.quarantine import Step, in_quarantine, quarantine_step, take_patch
+from binder.health.quarantine import QuarantineStep, in_quarantine, quarantine_step, take_patch
 from binder.reservation.contract import Annotations, ClaimReservation, Holder, VolumeReservation
 from binder.reservation.release import Cause, Look, release_of_volume
 from binder.reservation.writes import Patch, commit_volume, name_reference, reserve_claim, reserve_volume
-from csi.health.health import Finding
+from csi.health.health import HealthFinding
 from csi.health.verdict import HealthState
 from kube.objects.model import Claim, Volume
 from kube.store.store import snapshot_of
@@ -31,8 +31,8 @@ PREFIX: Final = "scheduler.cloud.example/"
 MADE: Final = datetime(2026, 1, 1, 10, 0, tzinfo=UTC)
 ENDS: Final = MADE + timedelta(minutes=10)
 UID: Final = "7b1c2f4e-0d51-4a6b-9f39-2f1f2a9b6c11"
-GONE: Final = Finding(HealthState.DATA_LOSS, "Gone", "", "CSI driver disk.csi.example", MADE)
-HEALTHY: Final = Finding(HealthState.HEALTHY, "", "", "CSI driver disk.csi.example", MADE)
+GONE: Final = HealthFinding(HealthState.DATA_LOSS, "Gone", "", "CSI driver disk.csi.example", MADE)
+HEALTHY: Final = HealthFinding(HealthState.HEALTHY, "", "", "CSI driver disk.csi.example", MADE)
 
 # Recorded from the previous version.
 VOLUME_THEN: Final = {
@@ -95,7 +95,7 @@ class TestUpgrade:
         assert OURS.carries_gate(pod(scheduling_gates=[GATE_THEN]))
         lost = volume("pv-7", annotations=QUARANTINE_THEN | HEALTH_THEN, claim=PLACEHOLDER_THEN)
         assert in_quarantine(lost, OURS)
-        assert quarantine_step(lost, HEALTHY, OURS) is Step.RELEASE
+        assert quarantine_step(lost, HEALTHY, OURS) is QuarantineStep.RELEASE
         published = published_health(lost, OURS)
         assert published is not None
         assert (published.state, published.since) == (HealthState.DATA_LOSS, MADE)

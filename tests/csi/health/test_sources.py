@@ -3,7 +3,7 @@ from datetime import timedelta
 
 import pytest
 
-from csi.health.health import Finding
+from csi.health.health import HealthFinding
 from csi.health.sources import addons_findings, combined, combined_finding, native_finding, storage_finding
 from csi.health.verdict import HealthState, Segment, Verdict
 from kube.objects.reports import ClaimHealth, HealthCondition, NodeReport, StorageCondition
@@ -57,8 +57,8 @@ def verdict(state: HealthState, source: str) -> Verdict:
     return Verdict(state, "R", f"said by {source}", source, START, (Segment(()),))
 
 
-def finding(state: str, source: str) -> Finding:
-    return Finding(HealthState(state), "R", f"said by {source}", source, EARLIER)
+def finding(state: str, source: str) -> HealthFinding:
+    return HealthFinding(HealthState(state), "R", f"said by {source}", source, EARLIER)
 
 
 @pytest.mark.parametrize(

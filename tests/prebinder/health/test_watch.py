@@ -8,7 +8,7 @@ import pytest
 from binder.reservation.contract import Annotations
 from csi.health.verdict import HealthState
 from prebinder.health.rows import HealthRow, health_row
-from prebinder.health.watch import Printer
+from prebinder.health.watch import HealthPrinter
 from tests.builders import EPOCH, volume
 
 WELL, OTHER = (health_row(volume(name), None, (), Annotations("prefix/"), EPOCH) for name in ("pv-1", "pv-2"))
@@ -20,13 +20,13 @@ def output(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def shown(printer: Printer, capsysbinary: pytest.CaptureFixture[bytes], *rows: HealthRow) -> list[str]:
+def shown(printer: HealthPrinter, capsysbinary: pytest.CaptureFixture[bytes], *rows: HealthRow) -> list[str]:
     printer.show(rows)
     return capsysbinary.readouterr().out.decode().splitlines()
 
 
 def test_each_change_is_one_document(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
-    printer = Printer("json")
+    printer = HealthPrinter("json")
     documents = [
         [
             (document["volume"], document["health"], document["reason"])
@@ -50,21 +50,21 @@ def test_each_change_is_one_document(capsysbinary: pytest.CaptureFixture[bytes])
 
 
 def test_a_table_has_one_header(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
-    printer = Printer("table")
+    printer = HealthPrinter("table")
     first, second = shown(printer, capsysbinary, WELL, OTHER), shown(printer, capsysbinary, UNHEALTHY, OTHER)
     assert sum("HEALTH" in line for line in first) == 1
     assert [line.split()[:3] for line in second if line.strip()] == [["pv-1", "DataLoss", "Gone"]]
 
 
 def test_an_empty_cluster_is_reported_once(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
-    printer = Printer("table")
+    printer = HealthPrinter("table")
     assert "There are no PersistentVolumes." in "".join(shown(printer, capsysbinary))
     assert shown(printer, capsysbinary) == []
     assert "VOLUME" in shown(printer, capsysbinary, WELL)[0]
 
 
 def test_the_exit_code_goes_by_what_was_shown_last(output: str, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
-    printer, seen = Printer(output), []
+    printer, seen = HealthPrinter(output), []
     for rows in ((WELL,), (UNHEALTHY,), (WELL,), (UNHEALTHY, OTHER), (OTHER,)):
         printer.show(rows)
         seen.append(printer.any_unhealthy)

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 import aiohttp
 import pytest
 
-from prebinder.serving.health_server import Check, HealthServer, Page, metrics_page, probe_pages
+from prebinder.serving.health_server import Check, HealthServer, ProbePage, metrics_page, probe_pages
 
 LOOPBACK = ("127.0.0.1", 0)
 
 
-async def fetch(pages: tuple[Page, ...], path: str) -> tuple[int, str]:
+async def fetch(pages: tuple[ProbePage, ...], path: str) -> tuple[int, str]:
     async with HealthServer([(LOOPBACK, page) for page in pages]) as server, aiohttp.ClientSession() as session:
         (port,) = server.ports
         async with session.get(f"http://127.0.0.1:{port}{path}") as answer:

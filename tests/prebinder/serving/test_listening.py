@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from prebinder.serving.connections import MAX_CONNECTIONS, Limits, limits_of_process
+from prebinder.serving.connections import MAX_CONNECTIONS, ConnectionLimits, limits_of_process
 from prebinder.serving.listening import listen
 from tests.prebinder.running_extender import Party
 
@@ -31,7 +31,7 @@ async def read(request: web.Request) -> web.Response:
 
 
 @asynccontextmanager
-async def server(limits: Limits, certificate: ssl.SSLContext | None = None) -> AsyncIterator[int]:
+async def server(limits: ConnectionLimits, certificate: ssl.SSLContext | None = None) -> AsyncIterator[int]:
     application = web.Application()
     application.add_routes([web.get("/", answer), web.post("/", read)])
     async with AsyncExitStack() as stack:
@@ -84,20 +84,20 @@ async def clients(port: int, count: int) -> AsyncIterator[list[Client]]:
     "sent", [b"", b"GET / HT", b"GET / HTTP/1.1\r\nHost: x\r\n"], ids=["nothing", "line", "header"]
 )
 async def test_a_connection_without_a_request_is_closed(sent: bytes) -> None:
-    async with server(Limits(9, head_seconds=SOON, idle_seconds=HOURS)) as port, clients(port, 1) as [client]:
+    async with server(ConnectionLimits(9, head_seconds=SOON, idle_seconds=HOURS)) as port, clients(port, 1) as [client]:
         client.send(sent)
         await client.closed()
 
 
 async def test_a_second_head_that_does_not_end_closes_the_connection() -> None:
-    async with server(Limits(9, head_seconds=0.5, idle_seconds=HOURS)) as port, clients(port, 1) as [client]:
+    async with server(ConnectionLimits(9, head_seconds=0.5, idle_seconds=HOURS)) as port, clients(port, 1) as [client]:
         assert await client.answers()
         client.send(REQUEST[:-2])
         await client.closed()
 
 
 async def test_between_two_requests_a_connection_may_wait_longer() -> None:
-    async with server(Limits(9, head_seconds=HOURS, idle_seconds=SOON)) as port, clients(port, 1) as [client]:
+    async with server(ConnectionLimits(9, head_seconds=HOURS, idle_seconds=SOON)) as port, clients(port, 1) as [client]:
         assert await client.answers()
         await client.closed()
 
@@ -106,13 +106,13 @@ async def test_a_handshake_that_does_not_end_closes_the_connection(tmp_path: Pat
     pair = Party(tmp_path / "tls").server
     certificate = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     certificate.load_cert_chain(pair.certificate, pair.key)
-    limits = Limits(9, head_seconds=SOON, idle_seconds=HOURS)
+    limits = ConnectionLimits(9, head_seconds=SOON, idle_seconds=HOURS)
     async with server(limits, certificate) as port, clients(port, 1) as [client]:
         await client.closed()
 
 
 async def test_a_malformed_request_is_answered_and_fills_no_log(caplog: pytest.LogCaptureFixture) -> None:
-    async with server(Limits(9)) as port:
+    async with server(ConnectionLimits(9)) as port:
         reader, writer = await asyncio.open_connection(LOOPBACK, port)
         writer.write(b"GET /\x01 HTTP/1.1\r\n\r\n")
         assert b" 400 " in await reader.readline()
@@ -121,7 +121,7 @@ async def test_a_malformed_request_is_answered_and_fills_no_log(caplog: pytest.L
 
 
 PLACES = 4
-NO_HURRY = Limits(PLACES, head_seconds=HOURS, idle_seconds=HOURS)
+NO_HURRY = ConnectionLimits(PLACES, head_seconds=HOURS, idle_seconds=HOURS)
 
 
 async def test_the_newest_client_is_served_and_the_oldest_silent_one_closed(caplog: pytest.LogCaptureFixture) -> None:
@@ -170,7 +170,7 @@ async def test_whoever_is_being_answered_is_not_closed() -> None:
     application = web.Application()
     application.add_routes([web.get("/", slow)])
     async with AsyncExitStack() as stack:
-        port = await listen(stack, application, (LOOPBACK, 0), None, Limits(1, HOURS, HOURS))
+        port = await listen(stack, application, (LOOPBACK, 0), None, ConnectionLimits(1, HOURS, HOURS))
         async with clients(port, 1) as [client]:
             waiting = asyncio.ensure_future(client.answers())
             await asked.wait()

@@ -23,7 +23,7 @@ from why.report.report import WhyReport
 from why.view.feeds.publisher import Caller, Message, Publisher
 from why.view.feeds.watched_facts import WatchedFacts
 from why.view.model.view_builder import ViewBuilder
-from why.view.model.waiting import Cause, causes_of
+from why.view.model.waiting import WaitingCause, causes_of
 
 _GATHER_SECONDS: Final = 0.1
 """After a change, for those that come with it."""
@@ -65,7 +65,7 @@ class ClusterFeed:
         self._watched = WatchedFacts(api, scope.namespace, scope.own_namespace, scope.prefix, clock, observer)
         self._builder = ViewBuilder(scope.source, Annotations(scope.prefix), live=True)
         self._publisher = Publisher()
-        self._causes: Mapping[str, Cause] = {}
+        self._causes: Mapping[str, WaitingCause] = {}
         self._reconsider = asyncio.Event()
         self._stale: datetime | None = None
 
@@ -135,7 +135,7 @@ class ClusterFeed:
             self._watched.changed.set()
 
 
-def _causes(facts: Facts) -> dict[str, Cause]:
+def _causes(facts: Facts) -> dict[str, WaitingCause]:
     return causes_of(facts, report_on(facts, (), ""))
 
 

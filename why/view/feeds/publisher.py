@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from why.view.model.changes import changes_between
-from why.view.model.view import View
+from why.view.model.view import PageView
 
 _WAITING: Final = 100
 """Changes that wait for a reader. A slower reader is disconnected; when it reconnects it gets a whole view."""
@@ -35,11 +35,11 @@ class Publisher:
     """Holds the newest view. All readers receive the same bytes."""
 
     def __init__(self) -> None:
-        self.view: View | None = None
+        self.view: PageView | None = None
         self._first = asyncio.Event()
         self._followers: set[asyncio.Queue[Message | None]] = set()
 
-    def publish(self, view: View) -> None:
+    def publish(self, view: PageView) -> None:
         """Take a newer view and publish its changes."""
         old, self.view = self.view, view
         self._first.set()

@@ -6,18 +6,18 @@ from typing import Final, TypeVar
 
 from msgspec import Struct
 
-from why.view.model.view import ClassRow, NodeRow, PendingRow, PodRow, Unreadable, View, VolumeRow
+from why.view.model.view import ClassRow, NodeRow, PageView, PendingRow, PodRow, UnreadKind, VolumeRow
 
 Row = TypeVar("Row", VolumeRow, NodeRow, ClassRow, PendingRow, PodRow)
 
 _TABLES: Final = ("volumes", "nodes", "classes", "pending", "pods")
 
 
-class Changes(Struct, frozen=True, omit_defaults=True, rename="camel"):
+class ViewChanges(Struct, frozen=True, omit_defaults=True, rename="camel"):
     """Rows to put, by table and key, and keys to take away, by table. `at` is the moment of the newer view."""
 
     at: datetime
-    unreadable: tuple[Unreadable, ...]
+    unreadable: tuple[UnreadKind, ...]
     stale: datetime | None
     volumes: Mapping[str, VolumeRow] = {}
     nodes: Mapping[str, NodeRow] = {}
@@ -27,10 +27,10 @@ class Changes(Struct, frozen=True, omit_defaults=True, rename="camel"):
     gone: Mapping[str, tuple[str, ...]] = {}
 
 
-def changes_between(old: View, new: View) -> Changes | None:
+def changes_between(old: PageView, new: PageView) -> ViewChanges | None:
     """Return what turns the old view into the new one; None if nothing but the time differs."""
     gone = {table: lost for table in _TABLES if (lost := _lost(getattr(old, table), getattr(new, table)))}
-    changes = Changes(
+    changes = ViewChanges(
         at=new.at,
         unreadable=new.unreadable,
         stale=new.stale,

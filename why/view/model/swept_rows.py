@@ -10,14 +10,14 @@ from binder.health.published_sweeps import PublishedSweep, published_sweeps, swe
 from binder.reservation.contract import Annotations
 from kube.objects.model import Volume
 from kube.store.snapshot import Snapshot
-from why.facts.details import LeaseRecord
+from why.facts.details import LeaseDetails
 from why.view.model.view import VolumeRow
 
 _LOOKED_AT_AGAIN: Final = timedelta(seconds=30)
 """A report becomes too old to count by time alone."""
 
 
-def sweeps_of(leases: Mapping[str, LeaseRecord]) -> tuple[PublishedSweep, ...]:
+def sweeps_of(leases: Mapping[str, LeaseDetails]) -> tuple[PublishedSweep, ...]:
     """Return the reports of sweeps that these Leases carry."""
     carrying = [(key, lease.sweeps) for key, lease in sorted(leases.items()) if lease.sweeps]
     return tuple(sweep for key, text in carrying for sweep in published_sweeps(text, key))

@@ -112,14 +112,14 @@ class PodRow(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
     claims: tuple[str, ...] = ()
 
 
-class Unreadable(Struct, frozen=True, rename="camel"):
+class UnreadKind(Struct, frozen=True, rename="camel"):
     """What was not read, and because of what."""
 
     resource: str
     because: str
 
 
-class View(Struct, frozen=True, rename="camel", omit_defaults=False):
+class PageView(Struct, frozen=True, rename="camel", omit_defaults=False):
     """Everything, at one moment. `source` is where it was read; `live` is whether it changes by itself.
 
     `stale` is since when the API server has not responded.
@@ -133,7 +133,7 @@ class View(Struct, frozen=True, rename="camel", omit_defaults=False):
     classes: dict[str, ClassRow]
     pending: dict[str, PendingRow]
     pods: dict[str, PodRow]
-    unreadable: tuple[Unreadable, ...] = ()
+    unreadable: tuple[UnreadKind, ...] = ()
     stale: datetime | None = None
     api_version: str = field(default=API_VERSION)
     kind: str = field(default="View")

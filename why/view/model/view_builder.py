@@ -10,9 +10,9 @@ from kube.store.snapshot import Snapshot
 from why.facts.facts import Facts
 from why.view.model.nodes import class_rows, node_rows
 from why.view.model.swept_rows import SweptRows, sweeps_of
-from why.view.model.view import NodeRow, PendingRow, PodRow, Unreadable, View
+from why.view.model.view import NodeRow, PageView, PendingRow, PodRow, UnreadKind
 from why.view.model.volumes import VolumeRows
-from why.view.model.waiting import Cause, waiting_rows
+from why.view.model.waiting import WaitingCause, waiting_rows
 
 T = TypeVar("T")
 
@@ -45,14 +45,14 @@ class ViewBuilder:
     def view(
         self,
         facts: Facts,
-        causes: Mapping[str, Cause],
+        causes: Mapping[str, WaitingCause],
         unreadable: Mapping[str, str],
         stale: datetime | None = None,
-    ) -> View:
+    ) -> PageView:
         """Return the view. `causes` are by the keys of what is pending, `unreadable` has the reason by resource."""
         snapshot, now = facts.snapshot, facts.now
         volumes = self._swept.rows(self._volumes.rows(snapshot, now), snapshot, sweeps_of(facts.leases), now)
-        return View(
+        return PageView(
             source=self._source,
             live=self._live,
             at=now,
@@ -65,7 +65,7 @@ class ViewBuilder:
                 (snapshot.claims, snapshot.pods, snapshot.nodes, causes), partial(waiting_rows, snapshot, causes)
             ),
             pods=self._pods.get((snapshot.pods,), partial(_pod_rows, snapshot)),
-            unreadable=tuple(Unreadable(resource, because) for resource, because in sorted(unreadable.items())),
+            unreadable=tuple(UnreadKind(resource, because) for resource, because in sorted(unreadable.items())),
             stale=stale,
         )
 

@@ -24,7 +24,7 @@ ANYWHERE: Final = None
 """No zone is ruled out."""
 
 
-class Cause(Struct, frozen=True):
+class WaitingCause(Struct, frozen=True):
     """Why something waits, and the zones it could go to; None for every zone."""
 
     code: str
@@ -42,7 +42,7 @@ def pod_key(key: str) -> str:
     return f"pod/{key}"
 
 
-def waiting_rows(snapshot: Snapshot, causes: Mapping[str, Cause]) -> dict[str, PendingRow]:
+def waiting_rows(snapshot: Snapshot, causes: Mapping[str, WaitingCause]) -> dict[str, PendingRow]:
     """Return the claims that are not bound, and the pods that wait although all their claims are."""
     zones = tuple(sorted({zone_of(node.labels) for node in snapshot.nodes.values()} - {""}))
     rows = {row.key: row for row in (*_claims(snapshot), *_pods(snapshot))}
@@ -71,7 +71,7 @@ def _pods(snapshot: Snapshot) -> Iterator[PendingRow]:
                 yield PendingRow(key=pod_key(key), pod=key, since=pod.created)
 
 
-def _with_cause(row: PendingRow, cause: Cause, zones: Sequence[str]) -> PendingRow:
+def _with_cause(row: PendingRow, cause: WaitingCause, zones: Sequence[str]) -> PendingRow:
     allowed = tuple(zone for zone in zones if cause.zones is ANYWHERE or zone in cause.zones)
     return replace(
         row,
@@ -84,10 +84,10 @@ def _with_cause(row: PendingRow, cause: Cause, zones: Sequence[str]) -> PendingR
     )
 
 
-def causes_of(facts: Facts, report: WhyReport) -> dict[str, Cause]:
+def causes_of(facts: Facts, report: WhyReport) -> dict[str, WaitingCause]:
     """Return the cause of each claim and pod that the report is about. A claim waits for what its pod waits for."""
     places = Places(facts)
-    causes: dict[str, Cause] = {}
+    causes: dict[str, WaitingCause] = {}
     for item in report.items:
         key = f"{item.namespace}/{item.name}"
         if item.kind == POD:
@@ -107,8 +107,8 @@ def _open_claims(snapshot: Snapshot, keys: Iterable[str]) -> Iterator[Claim]:
             yield claim
 
 
-def _cause(item: Item, zones: Zones | None) -> Cause:
-    return Cause(str(item.code), item.problem, item.conclusive, item.message, zones)
+def _cause(item: Item, zones: Zones | None) -> WaitingCause:
+    return WaitingCause(str(item.code), item.problem, item.conclusive, item.message, zones)
 
 
 class Places:

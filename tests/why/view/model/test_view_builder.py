@@ -15,7 +15,7 @@ from why.explain.answering import report_on
 from why.facts.facts import Source
 from why.reading.gathering import Gathering
 from why.view.model.changes import changes_between
-from why.view.model.view import ClassRow, NodeRow, PendingRow, View, VolumeRow, VolumeState
+from why.view.model.view import ClassRow, NodeRow, PageView, PendingRow, VolumeRow, VolumeState
 from why.view.model.view_builder import ViewBuilder
 from why.view.model.waiting import causes_of
 
@@ -35,7 +35,7 @@ class Built:
             self._gathering.take(msgspec.json.encode(document), document["apiVersion"], document["kind"], "test")
         assert not self._gathering.faults
 
-    def view(self, now: datetime = NOW) -> View:
+    def view(self, now: datetime = NOW) -> PageView:
         facts = self._gathering.facts(now, set(Source), {}, everywhere=True)
         causes = causes_of(facts, report_on(facts, (), ""))
         return self._builder.view(facts, causes, {"leases": "forbidden"})
@@ -260,7 +260,9 @@ def test_a_change_is_the_rows_that_differ() -> None:
     assert changes.volumes == {"changed": new.volumes["changed"]}
     assert changes.classes == {"a/static": new.classes["a/static"]}
     assert (changes.nodes, changes.pending, changes.gone) == ({}, {}, {})
-    back = changes_between(new, View(**{name: getattr(old, name) for name in old.__struct_fields__} | {"volumes": {}}))
+    back = changes_between(
+        new, PageView(**{name: getattr(old, name) for name in old.__struct_fields__} | {"volumes": {}})
+    )
     assert back is not None
     assert set(back.gone["volumes"]) == {"kept", "changed"}
 

@@ -2,6 +2,7 @@
 
 from binder.matching.rejection import Reason
 from kube.objects.model import Pod
+from kube.plain_text import shell
 from why.causes.finding import Finding, Step
 from why.causes.kubelets import NodeState, power_advice, shown, state_of
 from why.causes.objects import pod_link, pod_object
@@ -50,7 +51,7 @@ def node_not_ready(facts: Facts, pod: Pod) -> Finding | None:
         shown(facts, node),
         (
             Step(
-                f"kubectl describe node {node.name}",
+                shell("kubectl describe node {}", node.name),
                 "the pod starts when the node is ready; delete the pod to have it scheduled elsewhere",
             ),
         ),
@@ -93,5 +94,5 @@ def _reported_lost(facts: Facts, pod: Pod) -> Finding | None:
 
 def _lost(pod: Pod, message: str, evidence: tuple[Evidence, ...], note: str) -> Finding:
     links = (pod_link(pod), Link("Node", pod.node_name, "not ready"))
-    step = Step(f"kubectl describe node {pod.node_name}", note)
+    step = Step(shell("kubectl describe node {}", pod.node_name), note)
     return Finding(Reason.NO_NODE_FITS, message, links, evidence, (step,))

@@ -8,6 +8,7 @@ from typing import Final, TypeVar
 from binder.matching.matching import IMMEDIATE, binding_mode
 from binder.matching.rejection import Reason
 from kube.objects.model import SELECTED_NODE, WAIT_FOR_FIRST_CONSUMER, Claim, Pod, Volume, value_of
+from kube.plain_text import shell
 from kube.rules.duration import age_text
 from why.causes.claims.creation import creation_rejected
 from why.causes.claims.data_sources import original_of
@@ -352,7 +353,7 @@ def _unexplained(kind: str, key: str, since: datetime | None, examination: _Exam
     """Return that no check found anything: inconclusive if something could not be read, else in progress."""
     facts = examination.facts
     namespace, _, name = key.partition("/")
-    derived = (Step(f"kubectl -n {namespace} describe {'pod' if kind == POD else 'pvc'} {name}"),)
+    derived = (Step(shell("kubectl -n {} describe {} {}", namespace, "pod" if kind == POD else "pvc", name)),)
     words = last_words(facts, kind, key)
     is_old = since is not None and facts.now - since > _LONG
     # What would only have refined another answer may be the whole answer if nothing else explains the object.

@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Final
 
 from kube.objects.model import Node
+from kube.plain_text import shell
 from kube.rules.duration import age_text
 from why.causes.leases import has_lapsed
 from why.causes.objects import NOT_READY, UNREACHABLE
@@ -73,17 +74,16 @@ def power_advice(facts: Facts, node: Node) -> str:
         return f"its kubelet runs, and its conditions tell what is wrong: {keep}"
     lease = _lease_of(facts, node.name)
     if lease is None or lease.renewed is None:
-        return (
-            "whether it still runs is not known: "
-            f"`kubectl -n {_LEASES} get lease {node.name} -o yaml` has a renewTime of a few seconds ago if it does"
-        )
+        get_lease = shell("kubectl -n {} get lease {} -o yaml", _LEASES, node.name)
+        return f"whether it still runs is not known: `{get_lease}` has a renewTime of a few seconds ago if it does"
     if not has_lapsed(facts, lease.renewed):
         return f"its kubelet renewed its Lease {age_text(facts.now - lease.renewed)} ago, so it runs: {keep}"
+    declare = shell("kubectl taint node {} {}", node.name, OUT_OF_SERVICE)
     return (
         "before its pods are moved, check in the cloud's console or at the machine that it is switched off: a node "
         "that is only cut off still writes, and two writers destroy the file system. Only if it is off, "
-        f"`kubectl taint node {node.name} {OUT_OF_SERVICE}` deletes its pods at once and detaches its volumes; lost is "
-        "what they have not written. Remove the taint before the node is used again"
+        f"`{declare}` deletes its pods at once and detaches its volumes; lost is what they have not written. Remove "
+        "the taint before the node is used again"
     )
 
 

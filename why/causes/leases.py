@@ -5,6 +5,7 @@ from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import Final
 
+from kube.plain_text import shell
 from kube.rules.duration import age_text
 from why.causes.finding import Step
 from why.facts.facts import Facts, Source
@@ -63,4 +64,4 @@ def lapsed_lease(facts: Facts, name: str) -> tuple[Evidence, ...]:
 
 
 def look_for_pv_controller() -> Step:
-    return Step(f"kubectl -n kube-system get lease {CONTROLLER_MANAGER}", "is the controller manager running?")
+    return Step(shell("kubectl -n kube-system get lease {}", CONTROLLER_MANAGER), "is the controller manager running?")

@@ -1,8 +1,8 @@
 """How objects are named in a report, and what several families of checks need to know about a claim."""
 
+import json
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
-from shlex import quote
 from typing import Final
 
 from msgspec.structs import replace
@@ -11,6 +11,7 @@ from binder.matching.evidence import affinity_text
 from binder.matching.matching import class_of, controller_rejection, default_class
 from binder.matching.rejection import Reason
 from kube.objects.model import Claim, Pod, Volume
+from kube.plain_text import field_value, shell
 from kube.rules.duration import age_text
 from kube.rules.topology import volume_zone
 from why.facts.facts import Facts, Source
@@ -62,6 +63,32 @@ def pod_object(pod: Pod, field: str = "") -> str:
 
 def volume_object(volume: Volume, field: str = "") -> str:
     return f"pv/{volume.name}{' ' + field if field else ''}"
+
+
+def on_claim(verb: str, claim: Claim) -> str:
+    """Return the command of kubectl that does that to a claim."""
+    return shell("kubectl -n {} {} pvc {}", claim.namespace, verb, claim.name)
+
+
+def on_pod(verb: str, pod: Pod) -> str:
+    """Return the command of kubectl that does that to a pod."""
+    return shell("kubectl -n {} {} pod {}", pod.namespace, verb, pod.name)
+
+
+def unannotate(claim: Claim, *keys: str) -> str:
+    """Return the command that removes annotations from a claim."""
+    return shell("kubectl -n {} annotate pvc {} {}", claim.namespace, claim.name, [f"{key}-" for key in keys])
+
+
+def remove_field(volume: Volume, path: str) -> str:
+    """Return the command that removes a field of a volume, such as `/spec/claimRef`."""
+    patch = json.dumps([{"op": "remove", "path": path}], separators=(",", ":"))
+    return shell("kubectl patch pv {} --type=json -p {}", volume.name, patch)
+
+
+def pods_on(node: str) -> str:
+    """Return the command that lists the pods of a node."""
+    return pods_on(field_value(node))
 
 
 def with_default_class(facts: Facts, claim: Claim) -> Claim:
@@ -151,4 +178,4 @@ def nodes_with(facts: Facts, driver: str) -> list[str]:
 def stem_of(driver: str) -> str:
     """Return the part of a driver's name after which its workloads are usually named: `ebs` of `ebs.csi.aws.com`."""
     words = driver.rsplit("/", maxsplit=1)[-1].split(".")
-    return quote(next((word for word in words if word not in _OF_ANY_DRIVER), words[0]))
+    return next((word for word in words if word not in _OF_ANY_DRIVER), words[0])

@@ -13,9 +13,10 @@ from typing import Final
 from binder.matching.matching import binding_mode
 from binder.matching.rejection import Reason
 from kube.objects.model import SELECTED_NODE, WAIT_FOR_FIRST_CONSUMER, Claim, Pod, value_of
+from kube.plain_text import shell
 from kube.rules.duration import age_text
 from why.causes.finding import Finding, Step
-from why.causes.objects import claim_link, pod_link, with_default_class
+from why.causes.objects import claim_link, on_claim, on_pod, pod_link, with_default_class
 from why.facts.details import EventRecord
 from why.facts.facts import Facts, Source
 from why.report.report import Evidence, Link
@@ -143,7 +144,12 @@ def rejected_by_provisioner(facts: Facts, claim: Claim) -> Finding | None:
         f"{reporter} failed to provision the volume.",
         (claim_link(claim), Link("Provisioner", reporter, failure.event.reason)),
         (quoted(facts, failure.event),),
-        (Step(f"kubectl -n {claim.namespace} describe pvc {claim.name}", _advice(failure.code, failure.event.note)),),
+        (
+            Step(
+                on_claim("describe", claim),
+                _advice(failure.code, failure.event.note),
+            ),
+        ),
     )
 
 
@@ -226,7 +232,7 @@ def rejected_by_controller(facts: Facts, pod: Pod) -> Finding | None:
         tuple(Evidence(whose, "", line) for line in rejections) or (quoted(facts, event),),
         (
             Step(
-                f"kubectl -n {pod.namespace} describe pod {pod.name}",
+                on_pod("describe", pod),
                 "shows the whole Event; the gate goes with its cause",
             ),
         ),
@@ -243,7 +249,7 @@ def bind_timeout(facts: Facts, pod: Pod) -> Finding | None:
         "The scheduler chose a node, and the pod's volumes were not bound in time.",
         (pod_link(pod),),
         (words,),
-        (Step(f"kubectl -n {pod.namespace} get pvc", "the scheduler retries automatically"),),
+        (Step(shell("kubectl -n {} get pvc", pod.namespace), "the scheduler retries automatically"),),
     )
 
 

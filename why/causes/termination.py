@@ -12,6 +12,7 @@ from typing import Final
 
 from binder.matching.rejection import Reason
 from kube.objects.model import Pod, Volume
+from kube.plain_text import shell
 from kube.rules.duration import age_text
 from why.causes.assigned_node import node_lost
 from why.causes.finding import Finding, Step
@@ -20,6 +21,7 @@ from why.causes.leases import look_for_pv_controller, without_controller_manager
 from why.causes.objects import (
     named,
     nodes_with,
+    on_pod,
     pod_link,
     pod_object,
     stem_of,
@@ -114,7 +116,7 @@ def _finalizers(pod: Pod, details: PodDetails) -> _Obstacle | None:
     return _Obstacle(
         f"its finalizers are not removed: {named(details.finalizers)}",
         Step(
-            f"kubectl -n {pod.namespace} get pod {pod.name} -o yaml",
+            f"{on_pod('get', pod)} -o yaml",
             "the component that set each finalizer has to remove it: does it run? Removed by hand, what it protects is "
             "lost to it",
         ),
@@ -148,7 +150,7 @@ def _of_node(facts: Facts, pod: Pod) -> _Obstacle | None:
     return _Obstacle(
         f"the kubelet of its node {node.name}, which has to end it, {state}",
         Step(
-            f"kubectl describe node {node.name}",
+            shell("kubectl describe node {}", node.name),
             f"the pod goes when the node is ready again; {power_advice(facts, node)}",
         ),
         (Link("Node", node.name, "not ready"),),
@@ -181,7 +183,7 @@ def _on_node(facts: Facts, pod: Pod) -> _Obstacle:
         if pod.finished
         else "its Events tell what fails; a process that waits for its storage ends only when that responds"
     )
-    step = Step(f"kubectl -n {pod.namespace} describe pod {pod.name}", note)
+    step = Step(on_pod("describe", pod), note)
     return _Obstacle(ends + unread, step, (node,), evidence)
 
 
@@ -199,7 +201,7 @@ def _culprit(facts: Facts, pod: Pod) -> _Obstacle | None:
             return _Obstacle(
                 f"CSI driver {driver} is not registered there, which has to unmount {volume.name}",
                 Step(
-                    f"kubectl get daemonset -A | grep -i {stem_of(driver)}",
+                    shell("kubectl get daemonset -A | grep -i {}", stem_of(driver)),
                     f"let the node plugin of {driver} run on node {pod.node_name}; the kubelet then tries again",
                 ),
                 (volume_link(volume),),

@@ -8,10 +8,11 @@ from binder.health.quarantine import in_quarantine
 from binder.matching.matching import controller_rejection
 from binder.matching.rejection import Reason
 from kube.objects.model import Claim, Volume, value_of
+from kube.plain_text import shell
 from kube.rules.duration import age_text
 from why.causes.finding import Finding, Step
 from why.causes.leases import look_for_pv_controller, without_pv_controller
-from why.causes.objects import VOLUME, claim_link, older_than_a_minute, volume_link, volume_object
+from why.causes.objects import VOLUME, claim_link, older_than_a_minute, remove_field, volume_link, volume_object
 from why.causes.reported import last_words
 from why.facts.details import VolumeDetails
 from why.facts.facts import Facts, Source
@@ -37,7 +38,7 @@ def volume_terminating(facts: Facts, volume: Volume) -> Finding | None:
         ),
         (
             Step(
-                f"kubectl get pv {volume.name} -o yaml",
+                shell("kubectl get pv {} -o yaml", volume.name),
                 "its finalizers name who still needs it; removing one by hand may leak or lose the data",
             ),
         ),
@@ -66,7 +67,7 @@ def volume_quarantined(facts: Facts, volume: Volume) -> Finding | None:
         f"pvc-prebinder withholds the volume from all claims: {reason}.",
         (volume_link(volume, "in quarantine"),),
         (Evidence(volume_object(volume, "quarantine"), "a healthy volume", reason),),
-        (Step(f"kubectl get pv {volume.name} -o yaml", "it is released when its driver reports it healthy"),),
+        (Step(shell("kubectl get pv {} -o yaml", volume.name), "it is released when its driver reports it healthy"),),
     )
 
 
@@ -84,7 +85,7 @@ def volume_unhealthy(facts: Facts, volume: Volume) -> Finding | None:
         (Evidence(volume_object(volume), rejection.wanted, rejection.offered),),
         (
             Step(
-                f"kubectl describe pv {volume.name}",
+                shell("kubectl describe pv {}", volume.name),
                 "repair it in its storage; do not delete it while its data matters",
             ),
         ),
@@ -112,7 +113,7 @@ def volume_failed(facts: Facts, volume: Volume) -> Finding | None:
         ),
         (
             Step(
-                f"kubectl describe pv {volume.name}",
+                shell("kubectl describe pv {}", volume.name),
                 "mend what its message names, and Kubernetes tries again; delete the volume yourself only if its data "
                 "is not needed: that of the storage may be lost or left behind",
             ),
@@ -134,12 +135,12 @@ def volume_released(facts: Facts, volume: Volume) -> Finding | None:
     rival = _got_another(facts, volume)
     is_kept = volume.reclaim_policy != "Delete"
     step = Step(
-        f"""kubectl patch pv {volume.name} --type=json -p '[{{"op":"remove","path":"/spec/claimRef"}}]'""",
+        remove_field(volume, "/spec/claimRef"),
         "makes it Available with that data on it; wipe it first if the next claim must not see it",
     )
     if not is_kept:
         step = Step(
-            f"kubectl describe pv {volume.name}",
+            shell("kubectl describe pv {}", volume.name),
             "its policy is Delete: its driver deletes it with its data; its Events say what keeps it from that",
         )
     return Finding(

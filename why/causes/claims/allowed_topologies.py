@@ -1,13 +1,14 @@
 """The node chosen for a volume is outside the allowedTopologies of its class for the provisioner, not the scheduler."""
 
-from shlex import quote
+import json
 
 from binder.matching.rejection import Reason
 from kube.objects.model import SELECTED_NODE, Claim, StorageClass, value_of
+from kube.plain_text import shell
 from kube.rules.selectors import label_keys
 from why.causes.claims.provisioning import driver_of, provisioner_of
 from why.causes.finding import Finding, Step
-from why.causes.objects import claim_link, named
+from why.causes.objects import claim_link, named, on_claim, unannotate
 from why.causes.reported import provisioner_failure, quoted
 from why.facts.facts import Facts, Source
 from why.report.report import Evidence, Link
@@ -59,23 +60,23 @@ def _topology_keys(facts: Facts, node: str, driver: str) -> tuple[str, ...]:
 
 def _choose_again(claim: Claim, keys: tuple[str, ...]) -> tuple[Step, ...]:
     return (
-        Step(f"kubectl get nodes -L {','.join(keys)}", "correct the labels of the node if they are wrong"),
+        Step(shell("kubectl get nodes -L {}", ",".join(keys)), "correct the labels of the node if they are wrong"),
         Step(
-            f"kubectl -n {claim.namespace} annotate pvc {claim.name} {SELECTED_NODE}-",
+            unannotate(claim, SELECTED_NODE),
             "lets the scheduler choose a node again; check first that the driver has no volume for the claim",
         ),
     )
 
 
 def _other_keys(claim: Claim, storage_class: StorageClass, node: str) -> tuple[Step, ...]:
-    of_driver = f'{{.spec.drivers[?(@.name=="{driver_of(storage_class)}")].topologyKeys}}'
+    of_driver = f"{{.spec.drivers[?(@.name=={json.dumps(driver_of(storage_class))})].topologyKeys}}"
     return (
         Step(
-            f"kubectl get csinode {quote(node)} -o jsonpath={quote(of_driver)}",
+            shell("kubectl get csinode {} -o jsonpath={}", node, of_driver),
             "create a class with these keys in allowedTopologies: they are immutable",
         ),
         Step(
-            f"kubectl -n {claim.namespace} delete pvc {claim.name}",
+            on_claim("delete", claim),
             "a claim's class is immutable: delete this claim (it has no data yet) and create it with the new class",
         ),
     )

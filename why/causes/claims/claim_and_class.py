@@ -1,8 +1,8 @@
 """Causes in the claim itself and its StorageClass."""
 
+import json
 from collections.abc import Iterable
 from dataclasses import replace
-from shlex import quote
 
 from binder.matching.matching import class_of, default_class, is_mine
 from binder.matching.matching import selector_too_large as unread_selector
@@ -16,6 +16,7 @@ from kube.objects.model import (
     Claim,
     value_of,
 )
+from kube.plain_text import shell
 from why.causes.finding import Finding, Step
 from why.causes.leases import look_for_pv_controller, without_pv_controller
 from why.causes.objects import (
@@ -26,7 +27,9 @@ from why.causes.objects import (
     named,
     of_another_class,
     older_than_a_minute,
+    on_claim,
     own_volume,
+    unannotate,
     users_of,
     with_default_class,
 )
@@ -58,7 +61,7 @@ def _bound_to_nothing(claim: Claim) -> Finding:
         (Evidence(claim_object(claim, f"annotation {BIND_COMPLETED}"), "not set without spec.volumeName", "set"),),
         (
             Step(
-                f"kubectl -n {claim.namespace} annotate pvc {claim.name} {BIND_COMPLETED}- {BOUND_BY_CONTROLLER}-",
+                unannotate(claim, BIND_COMPLETED, BOUND_BY_CONTROLLER),
                 "the claim then gets a volume like a new one; remove both annotations from its manifest too",
             ),
         ),
@@ -90,7 +93,7 @@ def _restore(facts: Facts, claim: Claim) -> Step:
     """Return how to recover a lost volume: a PersistentVolume that is created again is bound again."""
     is_gone = facts.has(Source.VOLUMES) and claim.volume_name not in facts.snapshot.volumes
     return Step(
-        f"kubectl get pv {quote(claim.volume_name)} -o yaml" if not is_gone else "kubectl get pv",
+        shell("kubectl get pv {} -o yaml", claim.volume_name) if not is_gone else "kubectl get pv",
         "do not delete the claim before the data is found or restored"
         + (f"; a volume created again as {claim.volume_name} for the same data is bound to it" if is_gone else ""),
     )
@@ -123,7 +126,7 @@ def _choose_default(classes: Iterable[str], claim: Claim) -> tuple[Step, ...]:
     if len(names) == 1:
         return (
             Step(
-                f"kubectl annotate storageclass {names[0]} {mark}",
+                shell("kubectl annotate storageclass {} {}", names[0], mark),
                 "makes it the default: the PV controller gives it to this claim, and to all that name none",
             ),
             _give_class(claim, names[0], "or gives it to this claim alone"),
@@ -137,8 +140,8 @@ def _give_class(claim: Claim, storage_class: str, note: str) -> Step:
 
     Source: validateStorageClassUpgradeFromNil in pkg/apis/core/validation/validation.go.
     """
-    patch = quote(f'{{"spec":{{"storageClassName":"{storage_class}"}}}}')
-    return Step(f"kubectl -n {claim.namespace} patch pvc {claim.name} --type merge -p {patch}", note)
+    patch = json.dumps({"spec": {"storageClassName": storage_class}}, separators=(",", ":"))
+    return Step(shell("kubectl -n {} patch pvc {} --type merge -p {}", claim.namespace, claim.name, patch), note)
 
 
 def default_class_not_given(facts: Facts, claim: Claim) -> Finding | None:
@@ -215,7 +218,7 @@ def selector_on_dynamic_class(facts: Facts, claim: Claim) -> Finding | None:
         (Evidence(claim_object(claim, "spec.selector"), "none, or an Available volume that it selects", "a selector"),),
         (
             Step(
-                f"kubectl -n {claim.namespace} delete pvc {claim.name}",
+                on_claim("delete", claim),
                 "the selector is immutable: delete the claim (it has no data yet) and create it without one",
             ),
         ),
@@ -234,7 +237,7 @@ def selector_too_large(facts: Facts, claim: Claim) -> Finding | None:
         (Evidence(claim_object(claim, "spec.selector"), unread.wanted, unread.offered),),
         (
             Step(
-                f"kubectl -n {claim.namespace} delete pvc {claim.name}",
+                on_claim("delete", claim),
                 "the selector is immutable: delete the claim (it has no data yet) and create it with a label that its "
                 "volumes have in common",
             ),
@@ -281,7 +284,7 @@ def ambiguous_default_class(facts: Facts, claim: Claim) -> Finding | None:
         (Evidence("storageclasses", "one default", named(defaults)),),
         (
             Step(
-                f"kubectl annotate storageclass {others[0]} storageclass.kubernetes.io/is-default-class-",
+                shell("kubectl annotate storageclass {} storageclass.kubernetes.io/is-default-class-", others[0]),
                 f"leaves {winner.name} as the default" if len(others) == 1 else "repeat it until one is left",
             ),
         ),

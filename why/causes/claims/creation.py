@@ -3,10 +3,10 @@
 import re
 from collections.abc import Iterator
 from datetime import timedelta
-from shlex import quote
 from typing import Final
 
 from binder.matching.rejection import Reason
+from kube.plain_text import shell
 from kube.rules.quantity import format_quantity
 from why.causes.finding import Finding, Step
 from why.causes.objects import named
@@ -97,7 +97,7 @@ def _by_quota(facts: Facts, namespace: str, name: str, event: EventRecord) -> Fi
         (quoted(facts, event),),
         (
             Step(
-                f"kubectl -n {namespace} describe quota {quote(quota_name)}",
+                shell("kubectl -n {} describe quota {}", namespace, quota_name),
                 "free some of it, or ask an administrator to raise it",
             ),
         ),
@@ -115,7 +115,7 @@ def _by_limit(facts: Facts, namespace: str, name: str, event: EventRecord) -> Fi
         (quoted(facts, event),),
         (
             Step(
-                f"kubectl -n {namespace} describe limitrange",
+                shell("kubectl -n {} describe limitrange", namespace),
                 "request a size within the limits, or ask an administrator to change them",
             ),
         ),
@@ -136,7 +136,7 @@ def _by_namespace(facts: Facts, namespace: str, name: str, event: EventRecord) -
         (quoted(facts, event),),
         (
             Step(
-                f"kubectl get namespace {namespace} -o yaml",
+                shell("kubectl get namespace {} -o yaml", namespace),
                 "its conditions name what is left in it; create the application again when it is gone, or elsewhere",
             ),
         ),
@@ -149,7 +149,7 @@ def _by_others(facts: Facts, namespace: str, name: str, event: EventRecord) -> F
         f'Claim "{name}" was not created: the API server rejected it, as {event.reporter or "its controller"} reports.',
         (Link("PersistentVolumeClaim", f"{namespace}/{name}", "not created"),),
         (quoted(facts, event),),
-        (Step(f"kubectl -n {namespace} get events", "correct the claim's template, or what rejects it"),),
+        (Step(shell("kubectl -n {} get events", namespace), "correct the claim's template, or what rejects it"),),
     )
 
 

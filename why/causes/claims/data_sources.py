@@ -1,13 +1,13 @@
 """Causes in the data source of a new volume: a snapshot, another claim, or a populator's object."""
 
-from shlex import quote
 from typing import Final
 
 from binder.matching.evidence import quantity_text
 from binder.matching.rejection import Reason
 from kube.objects.model import Claim
+from kube.plain_text import shell
 from why.causes.finding import Finding, Step
-from why.causes.objects import claim_link, claim_object
+from why.causes.objects import claim_link, claim_object, on_claim
 from why.facts.details import DataSource
 from why.facts.facts import NOT_SERVED, Facts, Source
 from why.report.report import Evidence, Link
@@ -43,7 +43,7 @@ def data_source_not_ready(facts: Facts, claim: Claim) -> Finding | None:
 
 def _served(api_group: str, note: str) -> Step:
     """Return how to list the kinds of a group: unlike `kubectl get`, that succeeds without their definitions too."""
-    return Step(f"kubectl api-resources --api-group={quote(api_group)}", note)
+    return Step(shell("kubectl api-resources --api-group={}", api_group), note)
 
 
 def _step(claim: Claim, source: DataSource, problem: str) -> Step:
@@ -51,11 +51,13 @@ def _step(claim: Claim, source: DataSource, problem: str) -> Step:
     if problem == _NO_SNAPSHOTS:
         return _served(_SNAPSHOTS, "install the definitions of external-snapshotter and its snapshot-controller")
     resource = "pvc" if source.kind == "PersistentVolumeClaim" else "volumesnapshot"
-    namespace = quote(source.namespace or claim.namespace)
+    namespace = source.namespace or claim.namespace
     again = "delete this claim (it has no data yet) and create it"
     if problem == _ABSENT:
-        return Step(f"kubectl -n {namespace} get {resource}", f"create {source.name}, or {again} with another source")
-    derived = f"kubectl -n {namespace} describe {resource} {quote(source.name)}"
+        return Step(
+            shell("kubectl -n {} get {}", namespace, resource), f"create {source.name}, or {again} with another source"
+        )
+    derived = shell("kubectl -n {} describe {} {}", namespace, resource, source.name)
     return Step(derived, f"{again} with at least that size" if _MORE_THAN in problem else "")
 
 
@@ -84,7 +86,7 @@ def populator_pending(facts: Facts, claim: Claim) -> Finding | None:
         (
             _served(source.api_group, f"if {source.kind} is not listed, install its definition and its populator"),
             Step(
-                f"kubectl -n {claim.namespace} describe pvc {claim.name}",
+                on_claim("describe", claim),
                 f"if it is listed: the Events of the populator for {source.kind}; without any, it does not run",
             ),
         ),

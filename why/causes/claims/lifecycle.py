@@ -7,6 +7,7 @@ from typing import Final
 from binder.matching.evidence import quantity_text
 from binder.matching.rejection import Reason
 from kube.objects.model import READ_WRITE_ONCE_POD, Claim, Pod
+from kube.plain_text import shell
 from kube.rules.duration import age_text
 from why.causes.finding import Finding, Step
 from why.causes.leases import lapsed_lease, lease_name, look_for_pv_controller
@@ -14,6 +15,7 @@ from why.causes.objects import (
     claim_link,
     claim_object,
     named,
+    on_claim,
     pod_link,
     users_of,
 )
@@ -75,33 +77,33 @@ def _held_by_nothing_running(facts: Facts, claim: Claim, finalizers: Sequence[st
     """Return what the finalizers stand for that are left although no pod uses the claim."""
     if _AS_SNAPSHOT_SOURCE in finalizers:
         return "a VolumeSnapshot of it is not done", Step(
-            f"kubectl -n {claim.namespace} get volumesnapshot",
+            shell("kubectl -n {} get volumesnapshot", claim.namespace),
             "the claim goes when its snapshots are ready, or those that fail are deleted",
         )
     if _AS_CLONE_SOURCE in finalizers:
         return "another claim is being filled from it", Step(
-            f"kubectl -n {claim.namespace} get pvc",
+            shell("kubectl -n {} get pvc", claim.namespace),
             "the claim goes when the copy is Bound, or that claim is deleted",
         )
     if set(finalizers) == {_OF_PODS} and facts.has(Source.PODS):
         return f"no pod uses it: kube-controller-manager, which removes {_OF_PODS}, has not", look_for_pv_controller()
     return "its finalizers are not removed", Step(
-        f"kubectl -n {claim.namespace} get pvc {claim.name} -o yaml",
+        f"{on_claim('get', claim)} -o yaml",
         "the component that set each finalizer has to remove it; removing one by hand may leak or lose the volume",
     )
 
 
 def _held_by(claim: Claim, users: Sequence[Pod]) -> tuple[str, Step]:
     """Return what holds a claim that is being deleted, and what lets it go."""
-    names = " ".join(pod.name for pod in users[:3])
+    names = [pod.name for pod in users[:3]]
     gone = "its volume goes too if its reclaim policy is Delete"
     if users[0].finished:
         return f"pod {named(pod.name for pod in users)}, which has ended, still names it", Step(
-            f"kubectl -n {claim.namespace} delete pod {names}",
+            shell("kubectl -n {} delete pod {}", claim.namespace, names),
             f"the claim goes with these pods, and so do their logs; {gone}",
         )
     return f"pod {named(pod.name for pod in users)} still uses it", Step(
-        f"kubectl -n {claim.namespace} get pod {names}", f"the claim goes when these pods have ended; {gone}"
+        shell("kubectl -n {} get pod {}", claim.namespace, names), f"the claim goes when these pods have ended; {gone}"
     )
 
 
@@ -116,7 +118,7 @@ def resize(facts: Facts, claim: Claim) -> Finding | None:
     failed = next((states[kind] for kind in sorted(states.keys() & _RESIZE_FAILED)), None)
     waiting = next((states[kind] for kind in sorted(states.keys() & _RESIZING)), None)
     sizes = f"from {quantity_text(details.capacity)} to {quantity_text(claim.request)}"
-    describe = f"kubectl -n {claim.namespace} describe pvc {claim.name}"
+    describe = on_claim("describe", claim)
     state = Evidence(claim_object(claim, "status.capacity"), quantity_text(claim.request), _words(failed or waiting))
     event = None if failed is not None else _reported_failure(facts, claim)
     if failed is not None or event is not None:
@@ -151,13 +153,13 @@ def _states_of_expansion(details: ClaimDetails) -> Mapping[str, Condition]:
 
 def _resize_pending(facts: Facts, claim: Claim, waiting: Condition | None, state: Evidence, sizes: str) -> Finding:
     """Return that nothing has failed yet. `waiting` is the condition that tells how far it is."""
-    step = Step(f"kubectl -n {claim.namespace} describe pvc {claim.name}", "its Events have the resizer's message")
+    step = Step(on_claim("describe", claim), "its Events have the resizer's message")
     evidence: tuple[Evidence, ...] = (state,)
     if waiting is None:
         step = replace(step, note="does the driver's resizer run?")
         evidence = (state, *_without_resizer(facts, claim))
     elif waiting.type in _NODE_IS_NEXT and _is_unused(facts, claim):
-        step = Step(f"kubectl -n {claim.namespace} get pods", "the file system grows when a pod uses the claim")
+        step = Step(shell("kubectl -n {} get pods", claim.namespace), "the file system grows when a pod uses the claim")
     message = f"The claim is bound, and its volume has not grown yet {sizes}."
     return Finding(Reason.RESIZE_PENDING, message, (claim_link(claim),), evidence, (step,))
 

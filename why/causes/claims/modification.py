@@ -1,14 +1,14 @@
 """A bound claim whose volume is to get another VolumeAttributesClass, and has not got it (KEP-3751)."""
 
 from collections.abc import Mapping
-from shlex import quote
 from typing import Final
 
 from binder.matching.rejection import Reason
 from kube.objects.model import Claim
+from kube.plain_text import shell
 from why.causes.finding import Finding, Step
 from why.causes.leases import lapsed_lease, lease_name
-from why.causes.objects import claim_link, claim_object
+from why.causes.objects import claim_link, claim_object, on_claim
 from why.causes.reported import quoted
 from why.facts.details import ClaimDetails
 from why.facts.facts import Facts, Source
@@ -65,7 +65,7 @@ def _had_none(facts: Facts, claim: Claim) -> bool:
 def _step(claim: Claim, details: ClaimDetails) -> Step:
     if details.modification == "Pending":
         return Step(
-            f"kubectl get volumeattributesclass {quote(claim.attributes_class)}", "create it, or name another one"
+            shell("kubectl get volumeattributesclass {}", claim.attributes_class), "create it, or name another one"
         )
     note = "does the driver's resizer run, which modifies volumes?"
     if details.modification == "Infeasible":
@@ -75,7 +75,7 @@ def _step(claim: Claim, details: ClaimDetails) -> Step:
         )
     elif details.modification:
         note = "it is tried again automatically; its Events have the driver's message"
-    return Step(f"kubectl -n {claim.namespace} describe pvc {claim.name}", note)
+    return Step(on_claim("describe", claim), note)
 
 
 def _without_resizer(facts: Facts, claim: Claim) -> tuple[Evidence, ...]:

@@ -16,6 +16,7 @@ from kube.objects.model import (
     StorageClass,
     value_of,
 )
+from kube.plain_text import shell
 from kube.rules.csi_migration import driver_of_provisioner
 from kube.rules.quantity import NANO
 from kube.rules.selectors import label_keys, node_matches
@@ -31,6 +32,7 @@ from why.causes.objects import (
     own_volume,
     pod_link,
     stem_of,
+    unannotate,
     with_default_class,
 )
 from why.facts.details import EventRecord
@@ -136,7 +138,7 @@ def _without_trace(facts: Facts, claim: Claim, storage_class: StorageClass) -> F
             Evidence("csidrivers", driver, named(sorted(snapshot.csi_drivers)) or "none"),
             Evidence("csinodes", f"a node with {driver}", f"0 of {len(snapshot.csi_nodes)}"),
         ),
-        (Step(f"kubectl get deploy,daemonset -A | grep -i {stem_of(driver)}", f"install or restart {driver}"),),
+        (Step(shell("kubectl get deploy,daemonset -A | grep -i {}", stem_of(driver)), f"install or restart {driver}"),),
     )
 
 
@@ -188,7 +190,12 @@ def driver_on_no_node(facts: Facts, claim: Claim) -> Finding | None:
             *((Link("Node", selected, "chosen for the volume"),) if selected else ()),
         ),
         (Evidence("csinodes", f"{driver} on {where}", named(nodes) or "on no node"),),
-        (Step(f"kubectl get daemonset -A | grep -i {stem_of(driver)}", f"let the node plugin of {driver} run there"),),
+        (
+            Step(
+                shell("kubectl get daemonset -A | grep -i {}", stem_of(driver)),
+                f"let the node plugin of {driver} run there",
+            ),
+        ),
     )
 
 
@@ -220,7 +227,7 @@ def selected_node_stale(facts: Facts, claim: Claim) -> Finding | None:
         (
             Step("kubectl get nodes", f"is {selected} gone? Only then:"),
             Step(
-                f"kubectl -n {claim.namespace} annotate pvc {claim.name} {SELECTED_NODE}-",
+                unannotate(claim, SELECTED_NODE),
                 "lets the scheduler choose a node again; check first that the driver has no volume for the claim",
             ),
         ),
@@ -252,7 +259,7 @@ def no_allowed_topology(facts: Facts, claim: Claim) -> Finding | None:
         ),
         (
             Step(
-                f"kubectl get nodes -L {','.join(keys)}",
+                shell("kubectl get nodes -L {}", ",".join(keys)),
                 "add a node there, or create a class with other allowedTopologies: they are immutable",
             ),
         ),
@@ -348,7 +355,8 @@ def _no_answer(claim: Claim, storage_class: StorageClass, symptom: str) -> Findi
         (Evidence(f"leases and Events of {driver}", "a running provisioner", symptom),),
         (
             Step(
-                f"kubectl get deploy,statefulset -A | grep -i {stem_of(driver)}", f"restart the controller of {driver}"
+                shell("kubectl get deploy,statefulset -A | grep -i {}", stem_of(driver)),
+                f"restart the controller of {driver}",
             ),
         ),
     )

@@ -14,7 +14,7 @@ from binder.matching.rejection import Reason
 from kube.configuration.nearest import did_you_mean
 from kube.objects.model import Claim
 from why.causes.finding import Finding, Step
-from why.causes.objects import claim_link, users_of
+from why.causes.objects import claim_link, on_claim, users_of
 from why.causes.reported import PV_CONTROLLER, quoted
 from why.facts.details import EventRecord
 from why.facts.facts import Facts, Source
@@ -43,7 +43,7 @@ def reported_without_class(facts: Facts, claim: Claim) -> Finding | None:
         (quoted(facts, event),),
         (
             Step(
-                f"kubectl -n {claim.namespace} describe pvc {claim.name}",
+                on_claim("describe", claim),
                 "ask an administrator which class to use, then create the claim with it",
             ),
         ),
@@ -68,7 +68,7 @@ def reported_mismatch(facts: Facts, claim: Claim) -> Finding | None:
         (quoted(facts, event),),
         (
             Step(
-                f"kubectl -n {claim.namespace} delete pvc {claim.name}",
+                on_claim("delete", claim),
                 "volumeName is immutable: delete this claim (it has no data yet) and create it for another volume, or "
                 "ask an administrator to change that volume",
             ),
@@ -96,7 +96,7 @@ def reported_silence(facts: Facts, claim: Claim) -> Finding | None:
         (quoted(facts, event),),
         (
             Step(
-                f"kubectl -n {claim.namespace} describe pvc {claim.name}",
+                on_claim("describe", claim),
                 f"ask an administrator whether {provisioner['name']} is installed, and its controller runs",
             ),
         ),

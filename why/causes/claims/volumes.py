@@ -1,7 +1,6 @@
 """Causes in existing volumes: the one that a claim requests, and those that might fit."""
 
 from collections.abc import Callable
-from shlex import quote
 
 from msgspec.structs import replace
 
@@ -14,6 +13,7 @@ from binder.matching.rejection import Reason, Rejection
 from binder.model.decision import Mode
 from binder.model.demand import Demand
 from kube.objects.model import BIND_COMPLETED, WAIT_FOR_FIRST_CONSUMER, Claim, Pod, Volume, value_of
+from kube.plain_text import shell
 from why.causes.finding import Finding, Step
 from why.causes.leases import look_for_pv_controller, without_pv_controller
 from why.causes.objects import (
@@ -22,8 +22,10 @@ from why.causes.objects import (
     fits_some_volume,
     of_another_class,
     older_than_a_minute,
+    on_claim,
     own_volume,
     pod_link,
+    remove_field,
     smallest_fitting,
     users_of,
     volume_link,
@@ -66,9 +68,9 @@ def still_claimed(facts: Facts, claim: Claim) -> Finding | None:
     else:
         owner = "a claim of another namespace"
     steps: tuple[Step, ...] = (
-        Step(f"kubectl get pv {volume.name} -o yaml", f"it belongs to {owner}; its data is on it"),
+        Step(shell("kubectl get pv {} -o yaml", volume.name), f"it belongs to {owner}; its data is on it"),
         Step(
-            f"kubectl -n {claim.namespace} delete pvc {claim.name}",
+            on_claim("delete", claim),
             "volumeName is immutable: delete this claim (it has no data yet) and create it for another volume",
         ),
     )
@@ -104,7 +106,7 @@ def requested_mismatch(facts: Facts, claim: Claim) -> Finding | None:
         (Evidence(f"{volume_object(volume)} ({rejection.reason})", rejection.wanted, rejection.offered),),
         (
             Step(
-                f"kubectl -n {claim.namespace} delete pvc {claim.name}",
+                on_claim("delete", claim),
                 f"delete the claim (it has no data yet) and create it {_remade(volume, reason)}, or without volumeName",
             ),
         ),
@@ -225,7 +227,7 @@ def quarantined(facts: Facts, claim: Claim) -> Finding | None:
         (Evidence(volume_object(volume, "quarantine"), "a healthy volume", reason),),
         (
             Step(
-                f"kubectl get pv {volume.name} -o yaml",
+                shell("kubectl get pv {} -o yaml", volume.name),
                 f"it is released when its driver reports it healthy; `pvc-prebinder quarantine release {volume.name}` "
                 "gives it to claims as it is",
             ),
@@ -255,7 +257,7 @@ def held_back(facts: Facts, pod: Pod) -> Finding | None:
             tuple(Evidence(f"pv/{each.subject} ({each.reason})", each.wanted, each.offered) for each in against[:4]),
             (
                 Step(
-                    f"kubectl get pv {against[0].subject} -o yaml",
+                    shell("kubectl get pv {} -o yaml", against[0].subject),
                     "a reservation ends by itself when it expires or its pod is gone"
                     if reason is Reason.RESERVED_FOR_OTHER
                     else "repair the volume, or add another one",
@@ -289,7 +291,7 @@ def static_only_no_match(facts: Facts, claim: Claim) -> Finding | None:
         ),
         (
             Step(
-                f"kubectl get pv -o wide | grep {quote(name)}",
+                shell("kubectl get pv -o wide | grep {}", name),
                 f"add a volume of at least {quantity_text(claim.request)}, or change the claim",
             ),
         ),
@@ -338,7 +340,7 @@ def _release(volume: Volume, claim: Claim, note: str) -> Step:
     """
     is_namesake = volume.claim is not None and volume.claim.key == claim.key
     path = "/spec/claimRef/uid" if is_namesake else "/spec/claimRef"
-    return Step(f"""kubectl patch pv {volume.name} --type=json -p '[{{"op":"remove","path":"{path}"}}]'""", note)
+    return Step(remove_field(volume, path), note)
 
 
 def _subject(rejection: Rejection) -> str:

@@ -11,11 +11,12 @@ from typing import Final
 
 from binder.matching.rejection import Reason
 from kube.objects.model import READ_WRITE_ONCE, READ_WRITE_ONCE_POD, Claim, Node, Pod, Volume, VolumeAttachment
+from kube.plain_text import shell
 from kube.rules.duration import age_text
 from why.causes.finding import Finding, Step
 from why.causes.kubelets import NodeState, power_advice, shown, state_of
 from why.causes.leases import lease_name, look_for_pv_controller
-from why.causes.objects import claim_link, pod_link, users_of, volume_link
+from why.causes.objects import claim_link, pod_link, pods_on, users_of, volume_link
 from why.causes.pods.mount_events import are_mounted, volumes_of
 from why.causes.pods.other_users import end_of
 from why.causes.termination import held_up_by
@@ -129,11 +130,11 @@ def _hanging(facts: Facts, attachment: VolumeAttachment) -> tuple[Step, tuple[Ev
         if details is None or not details.detach_error:
             return None
         note = f"{attachment.attacher} cannot detach it: see the driver's logs"
-        return Step(f"kubectl describe volumeattachment {attachment.name}", note), ()
+        return Step(shell("kubectl describe volumeattachment {}", attachment.name), note), ()
     age = facts.now - details.deleted
     if age < _USUAL:
         note = f"{attachment.attacher} is detaching it: wait until this is gone"
-        return Step(f"kubectl get volumeattachment {attachment.name}", note), ()
+        return Step(shell("kubectl get volumeattachment {}", attachment.name), note), ()
     deleted = Evidence(
         f"volumeattachment/{attachment.name} metadata.deletionTimestamp", "gone by now", f"{age_text(age)} ago"
     )
@@ -144,7 +145,7 @@ def _of_hanging_attachment(attachment: VolumeAttachment, details: AttachmentDeta
     finalizer = next(iter(details.finalizers), f"external-attacher/{lease_name(attachment.attacher)}")
     says = "its detachError says why" if details.detach_error else "without one, does its external-attacher run?"
     return Step(
-        f"kubectl describe volumeattachment {attachment.name}",
+        shell("kubectl describe volumeattachment {}", attachment.name),
         f"it waits for {attachment.attacher} to detach the volume; {says}. Waiting longer does not help. Before its "
         f"finalizer {finalizer} is removed by hand, see in the storage itself that no machine has the volume attached: "
         "otherwise two write to it and destroy the file system",
@@ -155,7 +156,7 @@ def _of_absent_node(facts: Facts, pod: Pod, attachment: VolumeAttachment) -> Ste
     waited = _waited(facts, pod)
     if waited is None or waited < _FORCED + _USUAL:
         return Step(
-            f"kubectl describe volumeattachment {attachment.name}",
+            shell("kubectl describe volumeattachment {}", attachment.name),
             "the node is gone, and Kubernetes detaches the volume after six minutes at the latest; if it does not, "
             f"does {attachment.attacher} run?",
         )
@@ -170,12 +171,12 @@ def _of_failing_node(facts: Facts, node: Node, user: Pod | None) -> Step:
     keeps = ""
     if user is not None and user.node_name == node.name and not user.deleting:
         keeps = f". Pod {user.namespace}/{user.name} uses the volume there, and keeps it until it is deleted"
-    return Step(f"kubectl describe node {node.name}", f"{power_advice(facts, node)}{keeps}")
+    return Step(shell("kubectl describe node {}", node.name), f"{power_advice(facts, node)}{keeps}")
 
 
 def _of_ready_node(facts: Facts, pod: Pod, volume: Volume, holder: str) -> tuple[Step, tuple[Evidence, ...]]:
     """Return what to do about a node that is ready, or may be, on which no pod is known to use the volume."""
-    pods = f"kubectl get pods -A --field-selector spec.nodeName={holder}"
+    pods = pods_on(holder)
     details = facts.nodes.get(holder)
     mounted = f"kubernetes.io/csi/{volume.driver}^{volume.handle}"
     if details is not None and mounted in details.in_use:

@@ -8,6 +8,7 @@ from typing import Final
 
 from binder.matching.rejection import Reason
 from kube.objects.model import Claim, Pod, Volume, VolumeAttachment
+from kube.plain_text import shell
 from kube.rules.duration import age_text
 from why.causes.finding import Finding, Step
 from why.causes.leases import lapsed_lease, lease_name
@@ -15,6 +16,7 @@ from why.causes.objects import (
     claim_link,
     named,
     nodes_with,
+    on_pod,
     pod_link,
     volume_link,
 )
@@ -111,7 +113,7 @@ def attach_failed(facts: Facts, pod: Pod) -> Finding | None:
             f"{attachment.attacher} cannot attach volume {volume.name} to node {pod.node_name}.",
             (pod_link(pod, f"on node {pod.node_name}"), claim_link(claim), volume_link(volume)),
             (words,),
-            (Step(f"kubectl describe volumeattachment {attachment.name}", "see the driver's logs"),),
+            (Step(shell("kubectl describe volumeattachment {}", attachment.name), "see the driver's logs"),),
         )
     return None
 
@@ -149,7 +151,7 @@ def attacher_silent(facts: Facts, pod: Pod) -> Finding | None:
             ),
             (
                 Step(
-                    f"kubectl describe volumeattachment {attachment.name}",
+                    shell("kubectl describe volumeattachment {}", attachment.name),
                     f"does external-attacher run in the controller of {attachment.attacher}?",
                 ),
             ),
@@ -183,7 +185,7 @@ def reported_by_kubelet(facts: Facts, pod: Pod) -> Finding | None:
         verb = "mounted" if code is Reason.MOUNT_FAILED else "attached"
         user = user_elsewhere(facts, pod) if code is Reason.ATTACH_CONFLICT else None
         driver = unavailable(facts, pod, event)
-        step = Step(f"kubectl -n {pod.namespace} describe pod {pod.name}") if not driver else let_it_run(driver, pod)
+        step = Step(on_pod("describe", pod)) if not driver else let_it_run(driver, pod)
         return Finding(
             code,
             f"A volume of the pod cannot be {verb} on node {pod.node_name}.",

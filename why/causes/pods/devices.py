@@ -1,9 +1,8 @@
 """Causes in device claims (dynamic resource allocation)."""
 
-from shlex import quote
-
 from binder.matching.rejection import Reason
 from kube.objects.model import Pod
+from kube.plain_text import shell
 from why.causes.finding import Finding, Step
 from why.causes.objects import pod_link, pod_object
 from why.causes.reported import last_words
@@ -26,7 +25,7 @@ def device_claim_missing(facts: Facts, pod: Pod) -> Finding | None:
                 f'The pod uses ResourceClaim "{name}", which does not exist.',
                 (pod_link(pod), Link("ResourceClaim", f"{pod.namespace}/{name}", "not found")),
                 (Evidence(pod_object(pod, "spec.resourceClaims"), f"ResourceClaim {name}", "no such claim"),),
-                (Step(f"kubectl -n {pod.namespace} get resourceclaims"),),
+                (Step(shell("kubectl -n {} get resourceclaims", pod.namespace)),),
             )
     return None
 
@@ -41,7 +40,11 @@ def _not_created(facts: Facts, pod: Pod, template: str) -> Finding:
             Evidence(pod_object(pod, "status.resourceClaimStatuses"), "the name of a claim", "none"),
             *last_words(facts, "Pod", pod.key),
         ),
-        (Step(f"kubectl -n {pod.namespace} get resourceclaimtemplate {quote(template)}", "does the template exist?"),),
+        (
+            Step(
+                shell("kubectl -n {} get resourceclaimtemplate {}", pod.namespace, template), "does the template exist?"
+            ),
+        ),
     )
 
 

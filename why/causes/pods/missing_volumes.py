@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
-from shlex import quote
 from typing import Final
 
 from binder.matching.evidence import affinity_text, quantity_text
 from binder.matching.matching import class_of
 from binder.matching.rejection import Reason
 from kube.objects.model import SELECTED_NODE, Claim, Pod, StorageClass, Volume, value_of
+from kube.plain_text import shell
 from kube.rules.selectors import label_keys
 from scheduler.volumes.volume_binding import PodClaims, choose_volumes
 from why.causes.claims.provisioning import room_step
@@ -16,11 +16,13 @@ from why.causes.finding import Finding, Step
 from why.causes.objects import (
     claim_link,
     fits_some_volume,
+    on_pod,
     own_volume,
     place_object,
     place_of,
     pod_link,
     smallest_fitting,
+    unannotate,
 )
 from why.causes.pods.node_verdicts import ClaimVerdicts, NodeVerdicts, claim_verdicts, node_verdicts
 from why.causes.pods.remedy import remedy
@@ -76,7 +78,7 @@ def _stale(claims: PodClaims) -> _Blame | None:
         selected = value_of(claim.annotations, SELECTED_NODE)
         if selected is not None:
             step = Step(
-                f"kubectl -n {claim.namespace} annotate pvc {claim.name} {SELECTED_NODE}-",
+                unannotate(claim, SELECTED_NODE),
                 "lets the scheduler choose a node again; check first that the driver has no volume for the claim",
             )
             message = f"A volume is to be provisioned for node {selected}, which cannot run the pod."
@@ -145,7 +147,7 @@ def _of_rivals(facts: Facts, pod: Pod, claims: PodClaims, common: Set[str]) -> _
     if wanted.count(claim) > 1:
         message = f"The pod names claim {claim.name} more than once, and the scheduler looks for a volume each time."
         note = "let one volume of the pod name the claim, and mount it more than once"
-        step = Step(f"kubectl -n {pod.namespace} get pod {pod.name} -o yaml", note)
+        step = Step(f"{on_pod('get', pod)} -o yaml", note)
         return _Blame(claim, Reason.NO_VOLUME_FITS, message, step)
     message = f"The pod's claims fit the same volumes of a node, and none is left there for claim {claim.name}."
     return _Blame(claim, Reason.NO_VOLUME_FITS, message, _more(facts, claim, common))
@@ -177,7 +179,7 @@ def _of_one(facts: Facts, verdict: ClaimVerdicts, verdicts: NodeVerdicts) -> _Bl
 def _of_own_volume(claim: Claim, volume: Volume) -> _Blame:
     message = f"Volume {volume.name} names claim {claim.name} in its claimRef, and no node that could run the pod "
     step = Step(
-        f"kubectl get pv {volume.name} -o yaml",
+        shell("kubectl get pv {} -o yaml", volume.name),
         f"it is kept for this claim: let a node in {place_of(volume)} run the pod. Only if nothing on it is needed, "
         "remove its claimRef: that lets the claim have another volume, and any claim take this one and overwrite it",
     )
@@ -190,7 +192,7 @@ def _more(facts: Facts, claim: Claim, nodes: Set[str]) -> Step:
     if own is not None:
         return _of_own_volume(claim, own).step
     return Step(
-        f"kubectl get pv -o wide | grep {quote(class_of(claim))}" if class_of(claim) else "kubectl get pv -o wide",
+        shell("kubectl get pv -o wide | grep {}", class_of(claim)) if class_of(claim) else "kubectl get pv -o wide",
         f"add a volume of at least {quantity_text(claim.request)} for claim {claim.name}, accessible from {where}",
     )
 
@@ -199,6 +201,6 @@ def _allowed_step(storage_class: StorageClass) -> Step:
     allowed = storage_class.allowed_topologies
     assert allowed is not None
     return Step(
-        f"kubectl get nodes -L {','.join(label_keys(allowed))}",
+        shell("kubectl get nodes -L {}", ",".join(label_keys(allowed))),
         f"add a node in {affinity_text(allowed)}, or create a class with other allowedTopologies: they are immutable",
     )

@@ -6,9 +6,10 @@ from typing import Final
 
 from binder.matching.rejection import Reason
 from kube.objects.model import Claim, Pod, Volume
+from kube.plain_text import shell
 from kube.store.snapshot import Snapshot
 from why.causes.finding import Finding, Step
-from why.causes.objects import claim_link, pod_link, pod_object, stem_of, volume_link
+from why.causes.objects import claim_link, on_pod, pod_link, pod_object, stem_of, volume_link
 from why.causes.reported import quoted
 from why.facts.details import EventRecord
 from why.facts.facts import Facts, Source
@@ -73,13 +74,13 @@ def path_not_prepared(facts: Facts, pod: Pod) -> Finding | None:
         f"A volume of the pod cannot be mounted on node {pod.node_name}.",
         (pod_link(pod, f"on node {pod.node_name}"),),
         (Evidence(pod_object(pod, "status.containerStatuses"), "", f'"{words}"'),),
-        (Step(f"kubectl -n {pod.namespace} describe pod {pod.name}"),),
+        (Step(on_pod("describe", pod)),),
     )
 
 
 def let_it_run(driver: str, pod: Pod) -> Step:
     return Step(
-        f"kubectl get daemonset -A | grep -i {stem_of(driver)}",
+        shell("kubectl get daemonset -A | grep -i {}", stem_of(driver)),
         f"let the node plugin of {driver} run on node {pod.node_name}; the kubelet then tries again",
     )
 
@@ -103,7 +104,11 @@ def _without_object(facts: Facts, pod: Pod, event: EventRecord) -> Finding | Non
         f'The pod mounts {kind} "{name}", which does not exist.',
         (pod_link(pod, f"on node {pod.node_name}"), Link(kind, f"{pod.namespace}/{name}", "not found")),
         (quoted(facts, event),),
-        (Step(f"kubectl -n {pod.namespace} get {match['kind']}", "create it, or correct its name in the pod"),),
+        (
+            Step(
+                shell("kubectl -n {} get {}", pod.namespace, match["kind"]), "create it, or correct its name in the pod"
+            ),
+        ),
     )
 
 
@@ -127,7 +132,7 @@ def _without_disk(facts: Facts, pod: Pod, event: EventRecord) -> Finding | None:
         (quoted(facts, event),),
         (
             Step(
-                f"kubectl describe pv {volume.name}",
+                shell("kubectl describe pv {}", volume.name),
                 "mount its disk there again; if the node or the disk was replaced, the data is lost: only then delete "
                 "the claim and the pod, so that the claim is created again and gets another volume",
             ),

@@ -1,16 +1,16 @@
 """The next step for a pod that no node can run: what makes the nearest node usable."""
 
 from collections.abc import Iterable, Iterator
-from shlex import quote
 from typing import Final
 
 from binder.matching.evidence import affinity_text
 from binder.matching.rejection import Reason
 from kube.objects.model import Node, Pod, Volume
+from kube.plain_text import shell
 from kube.rules.selectors import label_keys
 from kube.rules.topology import HOSTNAME_LABEL, ZONE_LABEL
 from why.causes.finding import Step
-from why.causes.objects import named, place_of, pod_object
+from why.causes.objects import named, on_pod, place_of, pod_object
 from why.causes.pods.node_verdicts import SET_BY_COMPONENTS, NodeVerdict, NodeVerdicts, short
 from why.facts.facts import Facts
 from why.report.report import Evidence
@@ -31,11 +31,11 @@ def remedy(verdicts: NodeVerdicts, place: str) -> Step:
     note = f"nodes in {named(verdicts.zones_far)} cannot help" if verdicts.zones_far else ""
     cordoned, tainted = verdicts.only_cordoned, verdicts.only_tainted
     if cordoned is not None:
-        return Step(f"kubectl uncordon {cordoned.node.name}", note)
+        return Step(shell("kubectl uncordon {}", cordoned.node.name), note)
     if tainted is not None:
-        taint = quote(tainted.by_others[0].offered.removeprefix("taint "))
+        taint = tainted.by_others[0].offered.removeprefix("taint ")
         why = "ends the taint for all pods; or let this pod tolerate it"
-        return Step(f"kubectl taint node {tainted.node.name} {taint}-", f"{why}; {note}".rstrip("; "))
+        return Step(shell("kubectl taint node {} {}-", tainted.node.name, taint), f"{why}; {note}".rstrip("; "))
     # Where its claims would get volumes, if that is anywhere.
     near = [verdict for verdict in verdicts.near if not verdict.by_volumes] or verdicts.near
     if near and all(map(_is_not_selected, near)):
@@ -48,14 +48,14 @@ def remedy(verdicts: NodeVerdicts, place: str) -> Step:
     if near:
         nearest = min(near, key=_distance)
         look_for = _look_for(nearest, may_add=verdicts.only_on is None)
-        return Step(f"kubectl describe node {nearest.node.name}", f"{look_for}; {note}".rstrip("; "))
+        return Step(shell("kubectl describe node {}", nearest.node.name), f"{look_for}; {note}".rstrip("; "))
     return Step("kubectl get nodes -L topology.kubernetes.io/zone", f"add a node in {place}" if place else "add a node")
 
 
 def out_of_every_reach(volume: Volume, nodes: Iterable[Node]) -> Step:
     """Return what gives some node access to a volume to which none has."""
     keys = label_keys(volume.node_affinity)
-    command = f"kubectl get nodes -L {','.join(keys or (ZONE_LABEL,))}"
+    command = shell("kubectl get nodes -L {}", ",".join(keys or (ZONE_LABEL,)))
     if keys == (HOSTNAME_LABEL,):
         return Step(command, "its data is on that node only: bring the node back, or restore the data to a new volume")
     labelled = {key for node in nodes for key, _ in node.labels}
@@ -70,12 +70,12 @@ def out_of_reach_of_its_node(facts: Facts, pod: Pod) -> Step:
     details = facts.pods.get(pod.key)
     if details is not None and details.owner is not None and details.owner[0] == "DaemonSet":
         return Step(
-            f"kubectl -n {pod.namespace} get daemonset {quote(details.owner[1])} -o yaml",
+            shell("kubectl -n {} get daemonset {} -o yaml", pod.namespace, details.owner[1]),
             "it has a pod on every node it selects: select only nodes with access to the volume, or give each pod a "
             "volume of its own, such as a generic ephemeral one",
         )
     return Step(
-        f"kubectl -n {pod.namespace} get pod {pod.name} -o yaml",
+        f"{on_pod('get', pod)} -o yaml",
         "its node affinity names the node: create it again without that, or with a volume that the node has access to",
     )
 
@@ -87,7 +87,7 @@ def _select(verdicts: NodeVerdicts) -> Step:
         why = "label a node so that the pod's nodeSelector and affinity select it, or create the pod with others"
     else:
         why = "the pod's nodeSelector or affinity excludes these nodes: create it with others, or add such a node"
-    return Step(f"kubectl get nodes -L {','.join(keys)}" if keys else "kubectl get nodes", why)
+    return Step(shell("kubectl get nodes -L {}", ",".join(keys)) if keys else "kubectl get nodes", why)
 
 
 def _is_not_selected(verdict: NodeVerdict) -> bool:

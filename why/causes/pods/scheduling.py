@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
-from shlex import quote
 from typing import Final
 
 from binder.matching.matching import binding_mode
 from binder.matching.rejection import Reason
 from kube.configuration.nearest import did_you_mean
 from kube.objects.model import SELECTED_NODE, WAIT_FOR_FIRST_CONSUMER, Claim, Pod, value_of
+from kube.plain_text import shell
 from why.causes.claims.creation import creation_rejected
 from why.causes.claims.unread_class import last_report
 from why.causes.finding import Finding, Step
@@ -17,9 +17,11 @@ from why.causes.leases import ALIVE, has_lapsed, lapse_text, last_renewal
 from why.causes.objects import (
     claim_link,
     named,
+    on_pod,
     own_volume,
     pod_link,
     pod_object,
+    pods_on,
     users_of,
     with_default_class,
 )
@@ -53,14 +55,16 @@ def claim_not_found(facts: Facts, pod: Pod) -> Finding | None:
             return Finding(Reason.PROGRESSING, message, (pod_link(pod),), problem=False)
         if volume.ephemeral:
             message = f'Claim "{volume.name}" of the pod\'s ephemeral volume has not been created yet.'
-            step = Step(f"kubectl -n {pod.namespace} describe pod {pod.name}", "Events show why it cannot be created")
+            step = Step(on_pod("describe", pod), "Events show why it cannot be created")
         else:
             there = [claim.name for claim in claims.values() if claim.namespace == pod.namespace]
             meant = did_you_mean(volume.name, there).strip(" ;.").replace("did you mean", "Did you mean")
             message = f'The pod uses claim "{volume.name}", which does not exist in namespace {pod.namespace}.'
             elsewhere = sorted(claim.namespace for claim in claims.values() if claim.name == volume.name)
             message += f" {meant}" if meant else f" Namespace {elsewhere[0]} has one." if elsewhere else ""
-            step = Step(f"kubectl -n {pod.namespace} get pvc", "create the claim, or correct its name in the pod")
+            step = Step(
+                shell("kubectl -n {} get pvc", pod.namespace), "create the claim, or correct its name in the pod"
+            )
         return Finding(
             Reason.CLAIM_NOT_FOUND,
             message,
@@ -101,7 +105,7 @@ def claim_not_owned(facts: Facts, pod: Pod) -> Finding | None:
             (Evidence(f"pvc/{claim.key} metadata.ownerReferences", f"pod {pod.name}", "another owner, or none"),),
             (
                 Step(
-                    f"kubectl -n {pod.namespace} delete pod {pod.name}",
+                    on_pod("delete", pod),
                     "create it again with another name of the pod or of the volume; the claim keeps its data",
                 ),
             ),
@@ -114,7 +118,7 @@ def gated_by_others(facts: Facts, pod: Pod) -> Finding | None:
     others = facts.annotations.other_gates(pod)
     if not others:
         return None
-    step = Step(f"kubectl -n {pod.namespace} describe pod {pod.name}", "its Events show what the gate waits for")
+    step = Step(on_pod("describe", pod), "its Events show what the gate waits for")
     return _gated(facts, pod, f"the owner of {named(others)} has to remove it", step)
 
 
@@ -173,7 +177,7 @@ def scheduler_not_running(facts: Facts, pod: Pod) -> Finding | None:
         ),
         (
             Step(
-                f"kubectl get pods,leases -A | grep -i {quote(_KNOWN_SCHEDULER_LEASES.get(name, name))}",
+                shell("kubectl get pods,leases -A | grep -i {}", _KNOWN_SCHEDULER_LEASES.get(name, name)),
                 "start that scheduler, or create the pod again with a schedulerName that runs",
             ),
         ),
@@ -199,7 +203,7 @@ def nominated(facts: Facts, pod: Pod) -> Finding | None:
         f"The pod preempts pods with a lower priority on node {node}, which have not terminated yet.",
         (pod_link(pod), Link("Node", node, "nominated")),
         (Evidence(f"pods on {node}", "", f"{len(victims)} terminating"),),
-        (Step(f"kubectl get pods -A --field-selector spec.nodeName={node}", "wait until these pods have ended"),),
+        (Step(pods_on(node), "wait until these pods have ended"),),
         problem=False,
     )
 
@@ -256,7 +260,7 @@ def _bypassed(claim: Claim, pod: Pod) -> Finding:
         ),
         (
             Step(
-                f"kubectl -n {pod.namespace} delete pod {pod.name}",
+                on_pod("delete", pod),
                 "a scheduler then chooses again, once the pod's controller or you have created it"
                 if is_later
                 else "then create it with a nodeSelector for kubernetes.io/hostname instead of nodeName",

@@ -5,6 +5,7 @@ from typing import Final
 
 from binder.matching.rejection import Reason
 from kube.objects.model import Pod
+from kube.plain_text import shell
 from kube.rules.selectors import node_matches
 from scheduler.volumes.volume_binding import PodClaims, claims_of
 from why.causes.finding import Finding, Step
@@ -12,9 +13,11 @@ from why.causes.objects import (
     claim_link,
     named,
     nodes_with,
+    on_pod,
     place_object,
     place_of,
     pod_link,
+    pods_on,
     stem_of,
     volume_link,
 )
@@ -45,7 +48,7 @@ def volumes_in_different_zones(facts: Facts, pod: Pod) -> Finding | None:
         tuple(Evidence(place_object(volume), "", place_of(volume)) for _, volume in claims.bound),
         (
             Step(
-                f"kubectl -n {pod.namespace} get pvc {' '.join(claim.name for claim, _ in claims.bound)}",
+                shell("kubectl -n {} get pvc {}", pod.namespace, [claim.name for claim, _ in claims.bound]),
                 "restore one of the volumes from a snapshot in the other's zone; a class with WaitForFirstConsumer "
                 "avoids this",
             ),
@@ -112,7 +115,7 @@ def assigned_out_of_reach(facts: Facts, pod: Pod) -> Finding | None:
         (Evidence(place_object(volume), f"access from node {node.name}", place_of(volume)),),
         (
             Step(
-                f"kubectl -n {pod.namespace} delete pod {pod.name}",
+                on_pod("delete", pod),
                 "create it again without nodeName, so that a scheduler chooses the node; the volume and its data stay",
             ),
         ),
@@ -139,7 +142,7 @@ def volume_limit_reached(facts: Facts, pod: Pod) -> Finding | None:
         ),
         (
             Step(
-                f"kubectl get pods -A --field-selector spec.nodeName={full[0].node.name}",
+                pods_on(full[0].node.name),
                 "move a pod with volumes away, or add a node",
             ),
         ),
@@ -166,7 +169,7 @@ def without_driver(facts: Facts, pod: Pod) -> Finding | None:
         ),
         (
             Step(
-                f"kubectl get daemonset -A | grep -i {stem_of(driver)}",
+                shell("kubectl get daemonset -A | grep -i {}", stem_of(driver)),
                 f"let the node plugin of {driver} run there; while it starts, this is normal",
             ),
         ),

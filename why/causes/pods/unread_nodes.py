@@ -13,7 +13,7 @@ from binder.matching.rejection import Reason
 from kube.objects.model import SELECTED_NODE, Claim, Pod, Volume, value_of
 from kube.rules.topology import volume_zone
 from why.causes.finding import Finding, Step
-from why.causes.objects import claim_link, named, pod_link, volume_link
+from why.causes.objects import claim_link, named, on_pod, pod_link, volume_link
 from why.causes.reported import of_scheduler
 from why.facts.facts import Facts, Source
 from why.report.report import Link
@@ -136,7 +136,7 @@ def reported_by_scheduler(facts: Facts, pod: Pod) -> Finding | None:
         (words,),
         (
             Step(
-                f"kubectl -n {pod.namespace} describe pod {pod.name}",
+                on_pod("describe", pod),
                 f"shows the whole message; with {named(unread, len(unread))} this command names the cause in full",
             ),
         ),

@@ -24,7 +24,7 @@ from kube.objects.model import Claim, Node, Pod, Record, StorageClass, Volume, r
 from kube.store.snapshot import Snapshot
 from kube.store.store import snapshot_of
 from why.errors import WhyError
-from why.reading.dump_documents import ENVELOPE, Document, Unreadable, documents
+from why.reading.dump_documents import ENVELOPE, TOO_DEEP, Document, Unreadable, documents
 
 _APIS: Final = {resource.kind: resource.group or resource.version for resource in (*WATCHED, NAMESPACES)}
 
@@ -180,7 +180,10 @@ def _read(contents: memoryview, source: str, sink: DumpSink) -> int:
             faults.append(f"{source}: the API server's answer instead of objects: {_message(document)}")
             continue
         count += 1
-        _add_document(document, source, sink)
+        try:
+            _add_document(document, source, sink)
+        except RecursionError:
+            faults.append(f"{source}: {TOO_DEEP}")
     if faults and not count:
         raise WhyError(f"{faults[0]}. {_EXPECTED}")
     sink.faults += faults

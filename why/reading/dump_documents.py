@@ -5,6 +5,7 @@ What cannot be read becomes an `Unreadable`, and reading continues after it.
 
 import re
 from collections.abc import Iterator
+from itertools import chain
 from typing import Final, NamedTuple
 
 import msgspec
@@ -20,6 +21,7 @@ _NO_OBJECT: Final = re.compile(r"Expected `object`, got `(\w+)`")
 pyproject.toml admit one minor version, and tests compare the messages of the installed one.
 """
 _NOUNS: Final = {"str": "a string", "array": "a list", "int": "a number", "float": "a number", "bool": "a boolean"}
+TOO_DEEP: Final = "objects are nested too deeply"
 _MAX_FLOW_BYTES: Final = 1 << 20
 """Bytes. YAML may begin with a brace too, but a file longer than this is JSON, and broken."""
 
@@ -60,7 +62,14 @@ class Unreadable(NamedTuple):
 
 
 class _Loader(yaml.CSafeLoader):
-    """YAML as Kubernetes reads it: what looks like a date is a string."""
+    """YAML as Kubernetes reads it: what looks like a date is a string. Aliases are rejected, as in configurations: some
+    that stand for others take all memory.
+    """
+
+    def get_single_node(self) -> yaml.Node | None:
+        node: yaml.Node | None = super().get_single_node()
+        _reject_aliases(node)
+        return node
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -69,12 +78,31 @@ _Loader.yaml_implicit_resolvers = {
 }
 
 
+def _reject_aliases(root: yaml.Node | None) -> None:
+    """Raise ComposerError if a node is in the document twice."""
+    seen: set[int] = set()
+    left = [] if root is None else [root]
+    while left:
+        node = left.pop()
+        if id(node) in seen:
+            problem = "aliases are not supported, write the value out: one stands for what begins"
+            raise yaml.composer.ComposerError(None, None, problem, node.start_mark)
+        seen.add(id(node))
+        if isinstance(node, yaml.SequenceNode):
+            left += node.value
+        elif isinstance(node, yaml.MappingNode):
+            left += chain.from_iterable(node.value)
+
+
 def documents(contents: memoryview) -> Iterator[Document | Unreadable]:
     """Yield the documents of a file in order. Empty ones, such as a file of comments, are skipped."""
     at = _skip_blank(contents, 0)
     while at < len(contents):
         read = _json_document if contents[at] in b"{[" else _yaml_document
-        document, end = read(contents, at)
+        try:
+            document, end = read(contents, at)
+        except RecursionError:
+            document, end = Unreadable(_line(contents, at), TOO_DEEP), len(contents)
         if document is not None:
             yield document
         at = _skip_blank(contents, end)
@@ -95,8 +123,6 @@ def _json_document(contents: memoryview, at: int) -> tuple[Document | Unreadable
         if items is not None:
             return Document(Envelope("v1", "List", items), contents[at:end]), end
         return Unreadable(_line(contents, at), _in_words(error)), end
-    except RecursionError:
-        return Unreadable(_line(contents, at), "objects are nested too deeply"), len(contents)
     except msgspec.DecodeError as error:
         problem = str(error)
     trailing = _TRAILING.search(problem)
@@ -141,7 +167,7 @@ def _yaml_document(contents: memoryview, at: int) -> tuple[Document | Unreadable
         return Document(ENVELOPE.decode(text), text), end
     except yaml.MarkedYAMLError as error:
         return Unreadable(_line(contents, at), _marked(error, _line(contents, at))), end
-    except (yaml.YAMLError, ValueError, TypeError, RecursionError) as error:
+    except (yaml.YAMLError, ValueError, TypeError) as error:
         return Unreadable(_line(contents, at), _in_words(error)), end
 
 

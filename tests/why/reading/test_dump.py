@@ -164,3 +164,25 @@ def test_beside_objects_it_is_skipped(status: object, says: str) -> None:
     objects = read(status, POD)
     assert keys(objects) == ["default/web"]
     assert objects.faults == [f"standard input: the API server's answer instead of objects: {says}"]
+
+
+def faults_of(text: str) -> list[str]:
+    """What is wrong with an input, whether or not anything in it could be read."""
+    try:
+        return read_objects(["-"], io.BytesIO(text.encode())).faults
+    except WhyError as error:
+        return [str(error)]
+
+
+@pytest.mark.parametrize("depth", [300, 450, 490, 500, 960, 980, 990, 1000, 2000, 200_000])
+@pytest.mark.parametrize(
+    ("opening", "closing"),
+    [
+        pytest.param('{"kind":"List","items":[', "]}", id="lists in lists"),
+        pytest.param('{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"x":[', "]}}", id="fields"),
+    ],
+)
+def test_what_is_nested_too_deeply_is_an_error_of_the_input(depth: int, opening: str, closing: str) -> None:
+    faults = faults_of(f"{opening * depth}{closing * depth}")
+    assert all("nested too deeply" in fault for fault in faults)
+    assert faults or depth < 1000

@@ -75,3 +75,45 @@ def test_cuts_files(contents: bytes, expected: list[object]) -> None:
 def test_says_what_was_wrong_and_where_in_the_file(contents: bytes, line: int, problem: str) -> None:
     unreadable = [item for item in documents(memoryview(contents)) if isinstance(item, Unreadable)]
     assert unreadable == [Unreadable(line, problem)]
+
+
+LAUGHS = b'a: &a ["lol"]\n' + b"".join(
+    b"%c: &%c [%s]\n" % (name, name, b",".join([b"*%c" % (name - 1)] * 9)) for name in b"bcdefghijk"
+)
+
+
+@pytest.mark.parametrize(
+    ("contents", "line"),
+    [
+        pytest.param(b"kind: A\n" + LAUGHS, 2, id="ten levels, each nine times the one before"),
+        pytest.param(b"kind: A\nx: &x\n- *x\n", 2, id="a value that is within itself"),
+        pytest.param(b"a: &a {kind: A}\n<<: *a\n", 1, id="keys merged into another"),
+        pytest.param(b"a: &a text\nb: *a\n", 1, id="a text"),
+    ],
+)
+def test_aliases_are_rejected(contents: bytes, line: int) -> None:
+    (result, other) = documents(memoryview(contents + b"\n---\nkind: B\n"))
+    assert isinstance(result, Unreadable)
+    assert result.problem.startswith(
+        f"aliases are not supported, write the value out: one stands for what begins at line {line}, column "
+    )
+    assert isinstance(other, Document)
+
+
+MANY = 200_000
+
+
+@pytest.mark.parametrize(
+    "contents",
+    [
+        pytest.param(b"[" * MANY, id="lists"),
+        pytest.param(b'{"a":' * MANY, id="objects"),
+        pytest.param(b'{"kind":"Pod","spec":' + b"[" * MANY + b"]" * MANY + b"}", id="whole JSON"),
+        pytest.param(b'{"kind":"List","items":[' * MANY, id="lists of objects"),
+        pytest.param(b"kind: Pod\nspec: " + b"[" * MANY, id="YAML"),
+        pytest.param(b"- " * MANY + b"a", id="YAML by lines"),
+    ],
+)
+def test_what_is_nested_too_deeply_cannot_be_read(contents: bytes) -> None:
+    results = list(documents(memoryview(contents)))
+    assert all(isinstance(result, Unreadable) for result in results)

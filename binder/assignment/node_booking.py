@@ -26,7 +26,7 @@ from binder.model.view import View
 from kube.objects.model import Node, Volume
 from kube.rules.quantity import NANO
 from kube.rules.resource_fit import PODS
-from kube.store.node_view import UsedVolume, csi_volume, missing_drivers
+from kube.store.node_view import UsedVolume, csi_volume, inline_volumes, missing_drivers
 
 _ATTACHABLE: Final = "attachable-volumes-csi-"
 """What Kubernetes put before a driver's name while attach limits were resources of a node (pkg/volume/util)."""
@@ -259,8 +259,11 @@ def _requests_of(demand: Demand, node: str) -> tuple[tuple[str, int], ...] | Non
 
 
 def _anchored(demand: Demand) -> frozenset[UsedVolume]:
-    """Return the volumes that the pod already has, as they count towards attach limits."""
-    return frozenset([used for volume in demand.anchors if (used := csi_volume(volume)) is not None])
+    """Return the volumes that the pod already has, those in its own spec included, as they count towards attach
+    limits.
+    """
+    anchors = (used for volume in demand.anchors if (used := csi_volume(volume)) is not None)
+    return inline_volumes(demand.pod).union(anchors)
 
 
 def attach_of_pod(demand: Demand, volumes: Mapping[str, Volume]) -> Attach:

@@ -21,7 +21,7 @@ from kube.objects.model import READ_WRITE_ONCE_POD, Claim, Pod, Volume
 from kube.pod_topology.disk_conflicts import disk_in_use, disks_of
 from kube.pod_topology.host_ports import conflicting_port, host_ports
 from kube.rules.topology import ZONE_LABELS
-from kube.store.node_view import NodeView, UsedVolume, missing_drivers, node_view, used_volume
+from kube.store.node_view import NodeView, UsedVolume, inline_volumes, missing_drivers, node_view, used_volume
 
 _NOWHERE: Final[Mapping[str, Booked]] = {}
 
@@ -97,7 +97,7 @@ class Bookings:
         for key in snapshot.pods_by_nominated_node.get(name, ()):
             if key not in planned:
                 pod = snapshot.pods[key]
-                room.take(pod.requests, set(self._used(map(snapshot.claims.get, pod.claim_keys))))
+                room.take(pod.requests, inline_volumes(pod).union(self._used(map(snapshot.claims.get, pod.claim_keys))))
         return room
 
     def _all(self, waiting: Iterable[WaitingPod], now: datetime) -> list[Booked]:

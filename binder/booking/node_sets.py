@@ -12,7 +12,7 @@ from binder.model.waiting_pod import WaitingPod
 from kube.objects.model import Node, Volume
 from kube.persistent_map import Map
 from kube.pod_topology.node_index import NodeIndex
-from kube.store.node_view import UsedVolume, csi_volume
+from kube.store.node_view import UsedVolume, csi_volume, inline_volumes
 
 _MAX_UNUSED: Final = 1000
 
@@ -66,7 +66,8 @@ class NodeSets:
         key, known = waiting.pod.key, self._booked.get(waiting.pod.key)
         if known is not None and known.waiting is waiting and known.volumes == volumes and not also:
             return known
-        used = frozenset([*also, *(used for volume in volumes if (used := csi_volume(volume)) is not None)])
+        chosen = (each for volume in volumes if (each := csi_volume(volume)) is not None)
+        used = inline_volumes(waiting.pod).union(also, chosen)
         possible = self.possible(waiting, volumes)
         movable = bool(possible & (possible - 1))
         pod = waiting.pod

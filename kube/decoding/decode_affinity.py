@@ -12,12 +12,15 @@ from kube.decoding.decode_parts import decoded_part, node_selector, node_selecto
 from kube.decoding.interning import DecodedParts, pairs, shared, text, texts
 from kube.objects.constraints import (
     AWS,
+    AZURE,
+    CINDER,
     DO_NOT_SCHEDULE,
     GCE,
     HONOR,
     IGNORE,
     ISCSI,
     NO_CONSTRAINTS,
+    PORTWORX,
     RBD,
     Constraints,
     HostPort,
@@ -237,13 +240,14 @@ _SPREADS: Final = DecodedParts(lambda part: _spread(_SPREAD.decode(part)))
 def _inline_disks(volumes: Iterable[wire_compute.PodVolume]) -> tuple[InlineDisk, ...]:
     """Return the disks among a pod's volumes, in their order; claims and all other kinds are left out.
 
-    Source: isVolumeConflict in pkg/scheduler/framework/plugins/volumerestrictions/volume_restrictions.go.
+    Source: isVolumeConflict in pkg/scheduler/framework/plugins/volumerestrictions/volume_restrictions.go, and for those
+    that only count towards attach limits `kube.rules.csi_migration`.
     """
     return tuple(shared(disk) for volume in volumes if (disk := _disk(volume)) is not None)
 
 
 def is_inline_disk(volume: wire_compute.PodVolume) -> bool:
-    """Whether the volume is of a kind that pods cannot share freely."""
+    """Whether the volume is of a kind that pods cannot share freely, or that counts towards attach limits."""
     return _disk(volume) is not None
 
 
@@ -253,6 +257,12 @@ def _disk(volume: wire_compute.PodVolume) -> InlineDisk | None:
         return InlineDisk(GCE, (text(gce.pd_name),), read_only=bool(gce.read_only))
     if volume.aws_elastic_block_store is not None:
         return InlineDisk(AWS, (text(volume.aws_elastic_block_store.volume_id),))
+    if volume.azure_disk is not None:
+        return InlineDisk(AZURE, (text(volume.azure_disk.disk_uri),))
+    if volume.cinder is not None:
+        return InlineDisk(CINDER, (text(volume.cinder.volume_id),))
+    if volume.portworx_volume is not None:
+        return InlineDisk(PORTWORX, (text(volume.portworx_volume.volume_id),))
     if volume.iscsi is not None:
         return InlineDisk(ISCSI, (text(volume.iscsi.iqn),), read_only=bool(volume.iscsi.read_only))
     if volume.rbd is not None:

@@ -59,6 +59,16 @@ class AWSDisk(Wire):
     volume_id: Text = field(default=None, name="volumeID")
 
 
+class AzureDisk(Wire):
+    disk_uri: Text = field(default=None, name="diskURI")
+
+
+class VolumeIDDisk(Wire):
+    """A Cinder disk or a Portworx volume."""
+
+    volume_id: Text = field(default=None, name="volumeID")
+
+
 class ISCSIDisk(Wire):
     iqn: Text = None
     read_only: bool | None = None
@@ -77,6 +87,9 @@ class PodVolume(Wire):
     ephemeral: dict[str, object] | None = None
     gce_persistent_disk: GCEDisk | None = None
     aws_elastic_block_store: AWSDisk | None = None
+    azure_disk: AzureDisk | None = None
+    cinder: VolumeIDDisk | None = None
+    portworx_volume: VolumeIDDisk | None = None
     iscsi: ISCSIDisk | None = None
     rbd: RBDDisk | None = None
 

@@ -11,7 +11,10 @@ from kube.objects.labels import LabelSelector, NodeSelectorTerm
 
 GCE: Final = "gcePersistentDisk"
 AWS: Final = "awsElasticBlockStore"
+AZURE: Final = "azureDisk"
+CINDER: Final = "cinder"
 ISCSI: Final = "iscsi"
+PORTWORX: Final = "portworxVolume"
 RBD: Final = "rbd"
 """Fields by which a pod names a disk in its own spec (deprecated in-tree kinds)."""
 
@@ -19,6 +22,10 @@ DO_NOT_SCHEDULE: Final = "DoNotSchedule"
 SCHEDULE_ANYWAY: Final = "ScheduleAnyway"
 HONOR: Final = "Honor"
 IGNORE: Final = "Ignore"
+
+
+_EXCLUSIVE: Final = frozenset({GCE, AWS, ISCSI, RBD})
+"""Kinds of disks that two pods may not share (isVolumeConflict of plugins/volumerestrictions)."""
 
 
 class InlineDisk(Struct, frozen=True, gc=False):
@@ -35,7 +42,9 @@ class InlineDisk(Struct, frozen=True, gc=False):
 
     def excludes(self, other: "InlineDisk") -> bool:
         """Whether pods with these two may not be on the same node."""
-        if self.kind != other.kind or self.identity != other.identity or (self.read_only and other.read_only):
+        if self.kind not in _EXCLUSIVE or self.kind != other.kind or self.identity != other.identity:
+            return False
+        if self.read_only and other.read_only:
             return False
         return self.kind != RBD or not frozenset(self.monitors).isdisjoint(other.monitors)
 

@@ -1,10 +1,13 @@
 """In-tree volume plugins, and the CSI driver that replaced each.
 
-Source: k8s.io/csi-translation-lib/plugins, which names the drivers.
+Source: k8s.io/csi-translation-lib/plugins, which names the drivers and forms the handles of disks in a pod's own spec.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Final, NamedTuple
+
+from kube.objects.constraints import AWS, AZURE, CINDER, GCE, PORTWORX, InlineDisk
 
 
 class _Plugin(NamedTuple):
@@ -21,12 +24,12 @@ class _Plugin(NamedTuple):
 
 
 _PLUGINS: Final = (
-    _Plugin("kubernetes.io/aws-ebs", "awsElasticBlockStore", "ebs.csi.aws.com"),
-    _Plugin("kubernetes.io/azure-disk", "azureDisk", "disk.csi.azure.com"),
+    _Plugin("kubernetes.io/aws-ebs", AWS, "ebs.csi.aws.com"),
+    _Plugin("kubernetes.io/azure-disk", AZURE, "disk.csi.azure.com"),
     _Plugin("kubernetes.io/azure-file", "azureFile", "file.csi.azure.com", counted=False),
-    _Plugin("kubernetes.io/cinder", "cinder", "cinder.csi.openstack.org"),
-    _Plugin("kubernetes.io/gce-pd", "gcePersistentDisk", "pd.csi.storage.gke.io"),
-    _Plugin("kubernetes.io/portworx-volume", "portworxVolume", "pxd.portworx.com"),
+    _Plugin("kubernetes.io/cinder", CINDER, "cinder.csi.openstack.org"),
+    _Plugin("kubernetes.io/gce-pd", GCE, "pd.csi.storage.gke.io"),
+    _Plugin("kubernetes.io/portworx-volume", PORTWORX, "pxd.portworx.com"),
     _Plugin("kubernetes.io/vsphere-volume", "vsphereVolume", "csi.vsphere.vmware.com", counted=False),
 )
 _BY_PROVISIONER: Final[Mapping[str, str]] = {plugin.provisioner: plugin.driver for plugin in _PLUGINS}
@@ -40,12 +43,26 @@ def driver_of_provisioner(provisioner: str) -> str:
 
 
 def counted_driver_of_provisioner(provisioner: str) -> str:
-    """Return the driver whose attach limits count volumes of a class: the provisioner itself for in-tree plugins that
-    are not counted.
-    """
-    return _COUNTED.get(provisioner, provisioner)
+    """Return the driver whose attach limits count volumes of a class; empty for in-tree plugins that are not counted."""
+    return _COUNTED.get(provisioner, "" if provisioner in _BY_PROVISIONER else provisioner)
 
 
 def driver_of_source(source: str) -> str:
     """Return the driver that attaches volumes with this field as their source; empty for those that are not counted."""
     return _COUNTED_BY_SOURCE.get(source, "")
+
+
+_EBS_URL: Final = re.compile(r"aws://.*(?P<volume>vol-[^/]*)")
+"""`aws://zone/vol-1`, as the in-tree plugin accepts it (KubernetesVolumeIDToEBSVolumeID)."""
+
+
+def inline_volume(disk: InlineDisk) -> tuple[str, str] | None:
+    """Return driver and handle of a disk that a pod names in its own spec; None if no attach limit counts it."""
+    driver = driver_of_source(disk.kind)
+    if not driver:
+        return None
+    (name, *_) = disk.identity
+    if disk.kind == AWS:
+        volume = _EBS_URL.fullmatch(name)
+        return driver, volume["volume"] if volume is not None else name
+    return driver, f"projects/UNSPECIFIED/zones/UNSPECIFIED/disks/{name}" if disk.kind == GCE else name

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from kube.objects.model import Claim, Node, Taint, Volume
-from kube.rules.csi_migration import counted_driver_of_provisioner, driver_of_source
+from kube.objects.model import Claim, Node, Pod, Taint, Volume
+from kube.rules.csi_migration import counted_driver_of_provisioner, driver_of_source, inline_volume
 from kube.rules.resource_fit import free_resources
 from kube.rules.taints import UNSCHEDULABLE
 from kube.store.snapshot import Snapshot
@@ -36,7 +36,8 @@ def node_view(snapshot: Snapshot, name: str) -> NodeView:
     node = snapshot.nodes[name]
     pods = [snapshot.pods[key] for key in snapshot.pods_by_node.get(name, ())]
     claim_keys = sorted({key for pod in pods for key in pod.claim_keys})
-    attached = frozenset((*_used_volumes(snapshot, claim_keys), *_attachments(snapshot, name)))
+    inline = (used for pod in pods for used in inline_volumes(pod))
+    attached = frozenset((*_used_volumes(snapshot, claim_keys), *inline, *_attachments(snapshot, name)))
     csi_node = snapshot.csi_nodes.get(name)
     drivers = csi_node.drivers if csi_node is not None else ()
     return NodeView(
@@ -67,7 +68,14 @@ def used_volume(snapshot: Snapshot, claim: Claim) -> UsedVolume | None:
     storage_class = snapshot.classes.get(claim.storage_class or "")
     if storage_class is None or not storage_class.provisioner:
         return None
-    return counted_driver_of_provisioner(storage_class.provisioner), f"claim {claim.key}"
+    driver = counted_driver_of_provisioner(storage_class.provisioner)
+    return (driver, f"claim {claim.key}") if driver else None
+
+
+def inline_volumes(pod: Pod) -> frozenset[UsedVolume]:
+    """Return the disks in a pod's own spec that count towards attach limits (checkAttachableInlineVolume)."""
+    disks = pod.constraints.disks if pod.constraints is not None else ()
+    return frozenset(used for disk in disks if (used := inline_volume(disk)) is not None)
 
 
 def _used_volumes(snapshot: Snapshot, claim_keys: Iterable[str]) -> Iterator[UsedVolume]:

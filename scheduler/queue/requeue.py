@@ -82,7 +82,7 @@ class Changes:
             self._publish(ClusterEvent(None, after))
 
     def _attached_for(self, pod: Pod) -> frozenset[tuple[str, str]]:
-        return attachments_of(pod, self._store.snapshot()) if pod.claims else frozenset()
+        return attachments_of(pod, self._store.snapshot())
 
     def _claim_changed(self, old: Claim | None, new: Claim | None) -> None:
         if alike(old, new):
@@ -157,14 +157,15 @@ def wanted_by(unschedulable: Unschedulable) -> Wanted:
     """Return what a pod waits for after a decision that found no node."""
     judgement, snapshot = unschedulable.judgement, unschedulable.cluster.storage.snapshot
     pod = judgement.info.pod
-    if not pod.claims:
+    drivers = frozenset(driver for driver, _ in attachments_of(pod, snapshot))
+    if not pod.claims and not drivers:
         return _NOTHING
     claims = [claim for key in pod.claim_keys if (claim := snapshot.claims.get(key)) is not None]
     reserved = {reservation.volume for reservation in judgement.info.reserved.values()}
     return Wanted(
         classes=frozenset(class_of(claim) for claim in claims),
         volumes=frozenset({claim.volume_name for claim in claims if claim.volume_name} | reserved),
-        drivers=frozenset(driver for driver, _ in attachments_of(pod, snapshot)),
+        drivers=drivers,
         whole=judgement.rejection is not None,
         again_in=expires_in(judgement.info, unschedulable.cluster.storage, unschedulable.cluster.now),
     )

@@ -3,18 +3,21 @@
 Source: pkg/scheduler/framework/plugins/nodevolumelimits/csi.go. A claim without a volume counts as one of its class's
 provisioner. A volume that is attached although no pod on the node uses it counts as attached, and once more as new when
 the pod brings it, as upstream. In-tree volumes that Kubernetes hands to a CSI driver count as that driver's, but not
-their attachments (kube.rules.csi_migration).
+their attachments, and so do those in a pod's own spec (kube.rules.csi_migration).
 """
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from binder.matching.node_fit import reject_attachments, reject_missing_driver
 from binder.matching.rejection import Rejection
 from kube.objects.model import Pod
-from kube.store.node_view import UsedVolume, missing_drivers, used_volume
+from kube.store.node_view import UsedVolume, inline_volumes, missing_drivers, used_volume
 from kube.store.snapshot import Snapshot
+
+_NONE: Final[frozenset[UsedVolume]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +52,16 @@ def attach_use_by(pods: Iterable[Pod], snapshot: Snapshot, node_name: str) -> At
 
 def attachments_of(pod: Pod, snapshot: Snapshot) -> frozenset[UsedVolume]:
     """Return the volumes of a pod that have to be attached wherever it runs, each once."""
+    if not pod.claims and pod.constraints is None:
+        return _NONE
     claims = (snapshot.claims.get(key) for key in pod.claim_keys)
     used = (used_volume(snapshot, claim) for claim in claims if claim is not None)
-    return frozenset(attachment for attachment in used if attachment is not None)
+    return inline_volumes(pod).union(attachment for attachment in used if attachment is not None)
+
+
+def missing_driver(wanted: Iterable[UsedVolume], use: AttachUse) -> str | None:
+    """Return the first driver of these volumes, by name, that the node lacks although it must have it, or None."""
+    return min((driver for driver, _ in wanted if driver in use.missing), default=None)
 
 
 def attach_rejection(name: str, wanted: frozenset[UsedVolume], use: AttachUse) -> Rejection | None:

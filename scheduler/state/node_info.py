@@ -90,7 +90,7 @@ def state_with_pod(state: NodeInfo, pod: Pod, snapshot: Snapshot) -> NodeInfo:
         free,
         (state.scored[0] + cpu, state.scored[1] + memory),
         state.ports.union(ports) if ports else state.ports,
-        _with_volumes(state.attach, attachments_of(pod, snapshot)) if pod.claims else state.attach,
+        _with_volumes(state.attach, attachments_of(pod, snapshot)),
         state.cut_off,
     )
 
@@ -103,7 +103,7 @@ def state_without_pod(state: NodeInfo, pod: Pod, snapshot: Snapshot) -> NodeInfo
     if there is None:
         return None
     left = tuple(placed for placed in state.pods if placed is not there)
-    if there.claims or host_ports(there):
+    if there.claims or there.constraints is not None:
         return node_info(state.number, state.node, left, snapshot)
     free = dict(state.free)
     free[PODS] += NANO

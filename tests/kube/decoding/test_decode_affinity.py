@@ -242,3 +242,22 @@ def test_of_too_many_requests_those_count_that_every_node_offers() -> None:
     requests = {"cpu": "1", "memory": "1Gi"} | {f"x.io/{number}": "1" for number in range(501)}
     read = pod(containers=[{"name": "a", "resources": {"requests": requests}}])
     assert [name for name, _ in read.requests] == ["cpu", "memory"]
+
+
+def test_inline_disks_of_migrated_plugins_are_read_by_their_ids() -> None:
+    volumes = [
+        {"name": "a", "awsElasticBlockStore": {"volumeID": "vol-1"}},
+        {"name": "b", "azureDisk": {"diskName": "d", "diskURI": "/disks/1"}},
+        {"name": "c", "cinder": {"volumeID": "c-1"}},
+        {"name": "d", "portworxVolume": {"volumeID": "p-1"}},
+        {"name": "e", "gcePersistentDisk": {"pdName": "g-1"}},
+    ]
+    read = pod(volumes=volumes).constraints
+    assert read is not None
+    assert [(disk.kind, disk.identity) for disk in read.disks] == [
+        ("awsElasticBlockStore", ("vol-1",)),
+        ("azureDisk", ("/disks/1",)),
+        ("cinder", ("c-1",)),
+        ("portworxVolume", ("p-1",)),
+        ("gcePersistentDisk", ("g-1",)),
+    ]

@@ -2,6 +2,7 @@
 
 import pytest
 
+from kube.objects.constraints import AWS, Constraints, InlineDisk
 from kube.objects.model import Record, Taint
 from kube.rules.quantity import parse_quantity
 from kube.rules.taints import UNSCHEDULABLE
@@ -59,6 +60,11 @@ def test_an_unknown_node() -> None:
             id="unbound-counts-for-its-provisioner",
         ),
         pytest.param([USER, builders.claim("data", storage_class=None)], {}, id="unbound-without-class"),
+        pytest.param(
+            [builders.pod("a", node="n1", constraints=Constraints(disks=(InlineDisk(AWS, ("vol-1",)),)))],
+            {"ebs.csi.aws.com": 1},
+            id="a-disk-in-the-pods-own-spec",
+        ),
     ],
 )
 def test_counts_attached_volumes_as_the_scheduler_does(records: list[Record], used: dict[str, int]) -> None:

@@ -2,7 +2,8 @@ import pytest
 from msgspec.structs import replace
 
 from binder.matching.rejection import Reason
-from kube.objects.model import Record
+from kube.objects.constraints import AWS, AZURE, GCE, Constraints, InlineDisk
+from kube.objects.model import Pod, Record
 from kube.store.store import snapshot_of
 from scheduler.state.attach_limits import attach_rejection, attach_use, attachments_of, has_plenty
 from tests import builders as made
@@ -95,3 +96,83 @@ def test_what_is_no_csi_volume_is_not_counted() -> None:
 
 def test_a_node_without_csi_drivers_has_no_limits() -> None:
     assert attach_use(snapshot_of([made.node()]), "node-1").limits == {}
+
+
+EBS, GCE_PD = "ebs.csi.aws.com", "pd.csi.storage.gke.io"
+
+
+def inline(name: str, *disks: InlineDisk, node: str = "") -> Pod:
+    return made.pod(name, node=node, constraints=Constraints(disks=disks))
+
+
+def ebs(volume: str) -> InlineDisk:
+    return InlineDisk(AWS, (volume,))
+
+
+@pytest.mark.parametrize(
+    ("driver", "wanted", "there", "fits"),
+    [
+        pytest.param(EBS, ebs("vol-1"), [], True, id="the-last-place"),
+        pytest.param(EBS, ebs("vol-1"), [inline("other", ebs("vol-2"), node="node-1")], False, id="ebs-beside-ebs"),
+        pytest.param(EBS, ebs("vol-1"), [inline("other", ebs("vol-2"), node="node-2")], True, id="ebs-elsewhere"),
+        pytest.param(EBS, ebs("vol-1"), [inline("other", ebs("vol-1"), node="node-1")], True, id="the-same-disk"),
+        pytest.param(
+            EBS,
+            ebs("vol-1"),
+            [inline("other", ebs("aws://us-east-1a/vol-1"), node="node-1")],
+            True,
+            id="the-same-by-url",
+        ),
+        pytest.param(
+            GCE_PD,
+            InlineDisk(GCE, ("disk-1",)),
+            [inline("other", InlineDisk(GCE, ("disk-2",)), node="node-1")],
+            False,
+            id="gce-beside-gce",
+        ),
+        pytest.param(
+            GCE_PD,
+            InlineDisk(GCE, ("disk-1",)),
+            [inline("other", ebs("vol-2"), node="node-1")],
+            True,
+            id="gce-beside-ebs",
+        ),
+        pytest.param(
+            "disk.csi.azure.com",
+            InlineDisk(AZURE, ("/disks/1",)),
+            [inline("other", InlineDisk(AZURE, ("/disks/2",)), node="node-1")],
+            False,
+            id="azure-beside-azure",
+        ),
+        pytest.param(
+            EBS,
+            ebs("vol-1"),
+            [
+                made.storage_class("old", provisioner="kubernetes.io/aws-ebs"),
+                made.claim("b", storage_class="old"),
+                made.pod("other", claims=["b"], node="node-1"),
+            ],
+            False,
+            id="ebs-beside-a-claim-of-an-in-tree-class",
+        ),
+        pytest.param("rbd", InlineDisk("rbd", ("rbd", "image")), [], True, id="a-kind-that-no-driver-attaches"),
+    ],
+)
+def test_a_disk_in_the_pods_own_spec_counts_by_its_csi_driver(
+    driver: str, wanted: InlineDisk, there: list[Record], *, fits: bool
+) -> None:
+    """Facts: TestCSILimits of nodevolumelimits/csi_test.go, the cases with inline volumes and migration."""
+    snapshot = snapshot_of([made.csi_node(limits={driver: 1 if driver != "rbd" else 0}), *there])
+    rejected = attach_rejection(
+        "node-1", attachments_of(inline("web", wanted), snapshot), attach_use(snapshot, "node-1")
+    )
+    assert (rejected is None) is fits
+
+
+def test_volumes_of_plugins_without_limits_count_for_no_driver() -> None:
+    """isCSIMigrationOn of nodevolumelimits/utils.go does not list vSphere and Azure File."""
+    records: list[Record] = [
+        made.storage_class("old", provisioner="kubernetes.io/vsphere-volume"),
+        made.claim("a", storage_class="old"),
+    ]
+    assert attachments_of(made.pod(claims=["a"]), snapshot_of(records)) == frozenset()

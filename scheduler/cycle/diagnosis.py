@@ -1,18 +1,19 @@
 """Why no node fits a pod: counted by reason, in kube-scheduler's words, and for our own plugins in the same style.
 
 The text is that of FitError.Error in pkg/scheduler/framework/types.go, the reasons are those of its plugins. Every node
-is counted with the first filter that rejects it, as there; only for resources every lacking one is named.
+is counted with the first filter that rejects it, as there; of resources every lacking one is named, and of volumes
+both those that the pod has and cannot reach and those that it cannot get.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from binder.matching.rejection import Reason, Rejection
 from scheduler.cycle.cycle import Unschedulable
 from scheduler.cycle.rejections import Alike, numbers_of, rejections, states_of
-from scheduler.framework.plugin import Filter, Plugin, PreFilter
+from scheduler.framework.plugin import Filter, NodeRule, Plugin, PreFilter
 from scheduler.framework.queueing_hint import QueueingHint
 from scheduler.state.node_info import NodeInfo
 from scheduler.volumes.claim_texts import whole_text
@@ -74,14 +75,11 @@ class _Count:
             self.texts[f"node(s) didn't satisfy plugin(s) [{names}]"] += nodes
             self.plugins.update(plugins)
 
-    def add_texts(self, plugin: Filter, counts: Mapping[tuple[str, ...], int]) -> None:
-        """Count nodes by text: for one node every problem is named."""
-        reason = next(iter(plugin.messages), Reason.REJECTED_BY_PLUGIN)
-        for texts, nodes in counts.items():
-            if texts:
-                self.reasons[reason] += nodes
-            for text in texts:
-                self.texts[text] += nodes
+    def add_texts(self, reason: Reason, texts: Iterable[str], nodes: int) -> None:
+        """Add nodes with these texts: for one node every problem is named."""
+        self.reasons[reason] += nodes
+        for text in texts:
+            self.texts[text] += nodes
 
 
 def diagnose(unschedulable: Unschedulable) -> Diagnosis:
@@ -94,7 +92,7 @@ def diagnose(unschedulable: Unschedulable) -> Diagnosis:
     for plugin, rule in judgement.rules:
         before = left
         if rule.texts is not None:
-            left = _count_texts(plugin, rule.texts, states_of(left, cluster), count)
+            left = _count_texts(rule, rule.texts, states_of(left, cluster), count)
         else:
             for reason, rejected in rejections(plugin, rule, left, alike):
                 count.add(plugin, reason, rejected.bit_count())
@@ -105,10 +103,14 @@ def diagnose(unschedulable: Unschedulable) -> Diagnosis:
     return Diagnosis(len(cluster.nodes), "", count.texts, reason, frozenset(count.plugins))
 
 
-def _count_texts(plugin: Filter, texts: Texts, states: Sequence[NodeInfo], count: _Count) -> int:
-    """Count the nodes with a problem, and return the others."""
+def _count_texts(rule: NodeRule, texts: Texts, states: Sequence[NodeInfo], count: _Count) -> int:
+    """Count the nodes with a problem, and return the others. Nodes with equal texts have one reason."""
     wrong = texts(states)
-    count.add_texts(plugin, Counter(wrong))
+    sample = dict(zip(wrong, states, strict=True))
+    for those, nodes in Counter(wrong).items():
+        rejection = rule.why(sample[those]) if those else None
+        if rejection is not None:
+            count.add_texts(rejection.reason, those, nodes)
     return numbers_of(state for state, those in zip(states, wrong, strict=True) if not those)
 
 

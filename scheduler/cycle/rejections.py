@@ -51,12 +51,18 @@ def numbers_of(states: Iterable[NodeInfo]) -> int:
 
 
 def rejections(plugin: Filter, rule: NodeRule, nodes: int, alike: Alike) -> Iterable[tuple[Reason, int]]:
-    """Return which of the nodes the rule of a filter rejects for which reason."""
+    """Return which of the nodes the rule of a filter rejects for which reason; a node may have several with different
+    messages.
+    """
     if rule.reasons is not None:
         return rule.reasons(nodes)
     if rule.by_choice:
-        reasons = ((_reason(rule, state), nodes & group) for state, group in alike.groups if nodes & group)
-        return ((reason, rejected) for reason, rejected in reasons if reason is not None)
+        return (
+            (reason, nodes & group)
+            for state, group in alike.groups
+            if nodes & group
+            for reason in _reasons(plugin, rule, state)
+        )
     rejected = rejected_by(rule, nodes, alike)
     states = states_of(rejected, alike.unschedulable.cluster)
     if len(plugin.messages) == 1 and states:
@@ -74,6 +80,17 @@ def rejected_by(rule: NodeRule, nodes: int, alike: Alike) -> int:
     for state, group in alike.groups:
         rejected |= group if nodes & group and rule.why(state) is not None else 0
     return nodes & rejected
+
+
+def _reasons(plugin: Filter, rule: NodeRule, state: NodeInfo) -> Iterable[Reason]:
+    """Return the reasons against a node, one for each message."""
+    if rule.every is None:
+        reason = _reason(rule, state)
+        return () if reason is None else (reason,)
+    by_message: dict[str, Reason] = {}
+    for rejection in rule.every(state):
+        by_message.setdefault(plugin.messages.get(rejection.reason, rejection.reason), rejection.reason)
+    return by_message.values()
 
 
 def _reason(rule: NodeRule, state: NodeInfo) -> Reason | None:

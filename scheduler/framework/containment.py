@@ -135,6 +135,7 @@ class _Filter(Filter):
             why=lambda state: guard.call_for("Filter", (Rejection, type(None)), why, state),
             fitting=guard.guarded("Filter", fitting),
             reasons=guard.guarded("Filter", rule.reasons),
+            every=guard.guarded("Filter", rule.every),
             texts=guard.guarded("Filter", rule.texts),
             unresolvable=guard.guarded("Filter", rule.unresolvable),
         )

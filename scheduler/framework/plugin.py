@@ -42,11 +42,11 @@ class NodeRule:
     nodes, in their order, for which `why` returns None, and `allowed_nodes` has the bit `1 << node.number` of every
     node that is allowed. The cycle uses `allowed_nodes` if set, else `fitting`, else `why`. With a `cache_key` the
     result for a node depends on it and the node's state only, so it holds for all pods for which the plugin has an
-    equal key. `by_choice`: the result depends on `PodInfo.choice` for the node only. `reasons(nodes)` returns which of
-    these nodes `why` rejects for which reason; sets of nodes are bits. `texts(nodes)` returns the problems of each of
-    them, nothing where `why` returns None; it takes precedence over the plugin's messages, and its reason is the first
-    of those that the plugin declares. `unresolvable`, of a LOCAL filter, returns whether a node would be rejected even
-    without any pods.
+    equal key. `by_choice`: the result depends on `PodInfo.choice` for the node only; `every(node)` then returns all
+    reasons against it, `why`'s first, where there may be several. `reasons(nodes)` returns which of these nodes `why`
+    rejects for which reason; sets of nodes are bits. `texts(nodes)` returns the problems of each of them, nothing where
+    `why` returns None; it takes precedence over the plugin's messages. `unresolvable`, of a LOCAL filter, returns
+    whether a node would be rejected even without any pods.
     """
 
     why: Callable[[NodeInfo], Rejection | None]
@@ -54,6 +54,7 @@ class NodeRule:
     allowed_nodes: int | None = None
     cache_key: Hashable | None = None
     by_choice: bool = False
+    every: Callable[[NodeInfo], Iterable[Rejection]] | None = None
     reasons: Callable[[int], Iterable[tuple[Reason, int]]] | None = None
     texts: Callable[[Sequence[NodeInfo]], Sequence[tuple[str, ...]]] | None = None
     unresolvable: Callable[[NodeInfo], bool] | None = None

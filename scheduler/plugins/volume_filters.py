@@ -9,7 +9,7 @@ volume's reservation, its health and its deletion count too. They are not called
 each of those may help (`QueueingHint.claims`).
 """
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar, Final
 
@@ -30,10 +30,11 @@ from kube.objects.model import (
 )
 from kube.persistent_map import Map
 from kube.rules.topology import ZONE_LABELS
+from kube.store.node_view import UsedVolume, inline_volumes
 from scheduler.framework.cluster_event import ClusterEvent, Kind, Wanted
 from scheduler.framework.plugin import Counts, Eviction, Filter, NodeRule, PreFilter
 from scheduler.framework.queueing_hint import QueueingHint
-from scheduler.state.attach_limits import attach_rejection, attachments_of, has_plenty
+from scheduler.state.attach_limits import attach_rejection, attachments_of, has_plenty, missing_driver
 from scheduler.state.cluster import ClusterView
 from scheduler.state.node_info import NodeInfo
 from scheduler.volumes.claim_texts import claim_text
@@ -154,7 +155,10 @@ class VolumeBinding(PreFilter, Filter):
         def fitting(nodes: Sequence[NodeInfo]) -> Sequence[NodeInfo]:
             return [state for state in nodes if not info.choice(state).own.rejections]
 
-        return NodeRule(why, fitting, by_choice=True)
+        def every(state: NodeInfo) -> Iterable[Rejection]:
+            return info.choice(state).rejections
+
+        return NodeRule(why, fitting, by_choice=True, every=every)
 
 
 class VolumeZone(Filter):
@@ -176,7 +180,7 @@ class NodeVolumeLimits(Filter):
     name = "NodeVolumeLimits"
     messages: ClassVar[Mapping[Reason, str]] = {
         Reason.ATTACH_LIMIT_REACHED: "exceed max volume count",
-        Reason.DRIVER_NOT_ON_NODE: "had no CSI driver of the pod's volumes registered",
+        Reason.DRIVER_NOT_ON_NODE: "lacked a CSI driver of the pod's volumes",
     }
     eviction = Eviction.LOCAL
     unresolvable: ClassVar[frozenset[Reason]] = frozenset({Reason.DRIVER_NOT_ON_NODE})
@@ -188,7 +192,7 @@ class NodeVolumeLimits(Filter):
     )
 
     def rule(self, info: PodInfo, cluster: ClusterView) -> NodeRule | None:
-        wanted = attachments_of(info.pod, cluster.storage.snapshot) if info.pod.claims else frozenset()
+        wanted = attachments_of(info.pod, cluster.storage.snapshot)
         if not wanted:
             return None
 
@@ -199,10 +203,26 @@ class NodeVolumeLimits(Filter):
                 if has_plenty(wanted, state.attach) or attach_rejection(state.name, wanted, state.attach) is None
             ]
 
+        def why(state: NodeInfo) -> Rejection | None:
+            return attach_rejection(state.name, wanted, state.attach)
+
+        def texts(nodes: Sequence[NodeInfo]) -> Sequence[tuple[str, ...]]:
+            return [_attach_text(wanted, state) for state in nodes]
+
         # Claims that are not bound and not used by other pods are attached nowhere: the number per driver is enough.
         is_new = not info.claims.bound and not any(key in cluster.claim_users for key in info.pod.claim_keys)
-        cache_key = tuple(sorted(driver for driver, _ in wanted)) if is_new else None
-        return NodeRule(lambda state: attach_rejection(state.name, wanted, state.attach), fitting, cache_key=cache_key)
+        cache_key = None
+        if is_new and not inline_volumes(info.pod):
+            cache_key = tuple(sorted(driver for driver, _ in wanted))
+        return NodeRule(why, fitting, cache_key=cache_key, texts=texts)
+
+
+def _attach_text(wanted: frozenset[UsedVolume], state: NodeInfo) -> tuple[str, ...]:
+    missing = missing_driver(wanted, state.attach)
+    if missing is not None:
+        return (f"{missing} CSI driver is not installed on the node",)
+    rejected = attach_rejection(state.name, wanted, state.attach) is not None
+    return (f"node(s) {NodeVolumeLimits.messages[Reason.ATTACH_LIMIT_REACHED]}",) if rejected else ()
 
 
 class ClaimTally:

@@ -1,7 +1,7 @@
 """A pod with its claims looked up, and which volumes it takes on a node."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property, partial
 from typing import Final
@@ -27,9 +27,23 @@ class NodeVolumes:
     unhealthy or not accessible from the node.
     """
 
-    def __init__(self, own: VolumeChoice, ask_upstream: Callable[[], VolumeChoice]) -> None:
+    def __init__(
+        self,
+        own: VolumeChoice,
+        ask_upstream: Callable[[], VolumeChoice],
+        ask_unbound: Callable[[], VolumeChoice] = VolumeChoice,
+    ) -> None:
         self.own = own
         self._ask_upstream = ask_upstream
+        self._ask_unbound = ask_unbound
+
+    @property
+    def rejections(self) -> tuple[Rejection, ...]:
+        """The reasons against the node: about the volumes that the pod has, and about those that it needs.
+
+        FindPodVolumes of plugins/volumebinding/binder.go reports both.
+        """
+        return self.own.rejections + self._ask_unbound().rejections if self.own.rejections else ()
 
     @cached_property
     def upstream(self) -> VolumeChoice:
@@ -90,6 +104,7 @@ def _choices(
     known: dict[tuple[object, ...], NodeVolumes] = {}
     by_name: dict[str, NodeVolumes] = {}
     search = search_for(claims, reserved, storage)
+    unbound = replace(claims, bound=(), orphaned=())
 
     def usable(claim: Claim, volume: Volume) -> bool:
         return reject_use(storage, volume, now, claim) is None
@@ -109,7 +124,8 @@ def _choices(
         if volumes is None:
             free = FreeVolumes(search, node.labels, storage)
             own = health_aware_choice(claims, search, free, node.node, storage, usable)
-            volumes = known[alike] = NodeVolumes(own, partial(upstream, node.node, own, free))
+            missing = partial(health_aware_choice, unbound, search, free, node.node, storage, usable)
+            volumes = known[alike] = NodeVolumes(own, partial(upstream, node.node, own, free), missing)
         by_name[node.node.name] = volumes
         return volumes
 

@@ -94,6 +94,52 @@ CLASS = builders.storage_class()
             {"VolumeBinding"},
             id="ephemeral-claim-of-another",
         ),
+        # Facts: TestVolumeBinding of volumebinding/volume_binding_test.go, "bound and unbound unsatisfied".
+        pytest.param(
+            builders.pod(claims=["bound", "data"]),
+            [
+                CLASS,
+                builders.claim("bound", volume_name="pv-b", annotations={model.BIND_COMPLETED: "yes"}),
+                builders.volume("pv-b", zone="b", claim="default/bound", phase="Bound"),
+                builders.claim("data"),
+                *nodes(2),
+                builders.node("b0", zone="b"),
+            ],
+            "0/3 nodes are available: 2 node(s) didn't match PersistentVolume's node affinity, 3 node(s) didn't find "
+            "available persistent volumes to bind.",
+            {"VolumeBinding"},
+            id="a-bound-volume-elsewhere-and-none-to-bind",
+        ),
+        pytest.param(
+            builders.pod(claims=["bound", "data"]),
+            [
+                builders.claim("bound", volume_name="pv-b", annotations={model.BIND_COMPLETED: "yes"}),
+                builders.volume("pv-b", zone="b", claim="default/bound", phase="Bound"),
+                builders.claim("data", storage_class="made"),
+                builders.storage_class("made", provisioner="disk.csi.example"),
+                model.CSIDriver("disk.csi.example", "uid", 1, storage_capacity=True),
+                CLASS,
+                *nodes(1),
+            ],
+            "0/1 nodes are available: 1 node(s) did not have enough free storage, 1 node(s) didn't match "
+            "PersistentVolume's node affinity.",
+            {"VolumeBinding"},
+            id="a-bound-volume-elsewhere-and-no-capacity",
+        ),
+        # Facts: TestCSILimits of nodevolumelimits/csi_test.go, "... CSI driver is not installed on the node".
+        pytest.param(
+            builders.pod(claims=["data"]),
+            [
+                CLASS,
+                builders.claim("data", volume_name="pv-1", annotations={model.BIND_COMPLETED: "yes"}),
+                builders.volume("pv-1", claim="default/data", phase="Bound"),
+                builders.csi_driver(prevent_pod_scheduling_if_missing=True),
+                *nodes(2),
+            ],
+            "0/2 nodes are available: 2 disk.csi.example CSI driver is not installed on the node.",
+            {"NodeVolumeLimits"},
+            id="driver-not-installed",
+        ),
         pytest.param(
             builders.pod(claims=["data"]),
             [CLASS, builders.claim("data", volume_name="pv-9", phase="Lost"), *nodes(1)],

@@ -43,7 +43,7 @@ def driver_of_provisioner(provisioner: str) -> str:
 
 
 def counted_driver_of_provisioner(provisioner: str) -> str:
-    """Return the driver whose attach limits count volumes of a class; empty for in-tree plugins that are not counted."""
+    """Return the driver whose attach limits count volumes of a class; empty for uncounted in-tree plugins."""
     return _COUNTED.get(provisioner, "" if provisioner in _BY_PROVISIONER else provisioner)
 
 

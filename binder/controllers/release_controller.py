@@ -15,14 +15,17 @@ from typing import Final
 from binder.controllers.clean_up import CleanUp
 from binder.planning.claim_standing import unknown_mode
 from binder.reporting.observe import ReservationMetrics
+from binder.reporting.release_events import ReleaseAnnouncer
 from binder.reservation.contract import Annotations
 from binder.reservation.release import Cause, Look, Release, expiry_of_volume, release_of_claim, release_of_volume
 from binder.writers.keyed_locks import KeyedLocks
 from binder.writers.rollback import Rollback
+from binder.writers.unbound_proofs import PastBind, UnboundProofs
 from kube.backoff import backoff
 from kube.clock import Clock
 from kube.errors import TerminalError
 from kube.objects.model import Claim, Node, Pod, StorageClass, Volume
+from kube.store.snapshot import Snapshot
 from kube.store.store import Store
 from kube.workqueue import WorkQueue
 
@@ -49,6 +52,8 @@ class ReleaseController:
         queue: WorkQueue[Subject],
         locks: KeyedLocks,
         clock: Clock,
+        proofs: UnboundProofs,
+        announcer: ReleaseAnnouncer,
         metrics: ReservationMetrics,
         annotations: Annotations,
     ) -> None:
@@ -57,6 +62,8 @@ class ReleaseController:
         self._queue = queue
         self._locks = locks
         self._clock = clock
+        self._proofs = proofs
+        self._announcer = announcer
         self._metrics = metrics
         self._annotations = annotations
         self._failures: dict[Subject, int] = {}
@@ -72,7 +79,11 @@ class ReleaseController:
         """Process an object, release it if it is time; return the seconds until its reservation ends."""
         kind, key = subject
         async with self._locks.held(self._claim_keys(kind, key)):
-            look = Look(self._store.snapshot(), self._clock.now(), self._annotations)
+            snapshot = self._store.snapshot()
+            bound = self._bound(snapshot.volumes.get(key), snapshot) if kind == "volume" else None
+            if bound is PastBind.NOT_SEEN_YET:
+                return AGAIN
+            look = Look(snapshot, self._clock.now(), self._annotations, never_bound=bound is PastBind.NEVER)
             release = release_of_volume(key, look) if kind == "volume" else release_of_claim(key, look)
             if release is not None:
                 return await self._carry_out_in_turn(subject, release)
@@ -101,9 +112,22 @@ class ReleaseController:
         if done:
             self._failures.pop(subject, None)
             self._clean_up.forget(subject)
+            self._announce(release)
             return None
         failures = self._failures[subject] = self._failures.get(subject, 0) + 1
         return backoff(failures, AGAIN, MAX_RETRY_SECONDS, jitter=1.0)
+
+    def _bound(self, volume: Volume | None, snapshot: Snapshot) -> PastBind | None:
+        """Return whether a Released volume was bound to its claim; None if it is not Released."""
+        return self._proofs.bound(volume, snapshot) if volume is not None and volume.phase == "Released" else None
+
+    def _announce(self, release: Release) -> None:
+        volume = release.volume
+        if release.cause is Cause.CLAIM_DELETED and volume is not None and volume.phase == "Released":
+            if release.clear_reference:
+                self._announcer.made_available(volume)
+            else:
+                self._announcer.stays_released(volume)
 
     def _claim_keys(self, kind: str, key: str) -> tuple[str, ...]:
         if kind == "claim":
@@ -115,6 +139,7 @@ class ReleaseController:
     @contextmanager
     def _following(self) -> Iterator[None]:
         with ExitStack() as stack:
+            stack.enter_context(self._proofs.following())
             stack.enter_context(self._store.volumes.listening(self._volume_changed))
             stack.enter_context(self._store.claims.listening(self._claim_changed))
             stack.enter_context(self._store.pods.listening(self._pod_changed))

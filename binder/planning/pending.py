@@ -33,7 +33,7 @@ def pending_zone(claim: Claim, snapshot: Snapshot, annotations: Annotations) -> 
 
     By its reservation, the node that a scheduler selected for it, or the node selector of its pod.
     """
-    reservation = annotations.reservation_of_claim(claim)
+    reservation = annotations.held_for(claim, snapshot)
     if reservation is not None and reservation.zone:
         return reservation.zone
     node = snapshot.nodes.get(value_of(claim.annotations, SELECTED_NODE) or "")

@@ -5,7 +5,7 @@ be parsed counts as absent and is named, so that the caller can count it. A rese
 as none: an incomplete reservation must not hold a volume for ever.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -14,6 +14,7 @@ from typing import Final, Generic, TypeVar
 from kube.decoding.decode_parts import OWN_PREFIX
 from kube.objects.labels import Pairs
 from kube.objects.model import Claim, Pod, Volume, value_of
+from kube.store.snapshot import Snapshot
 
 DEFAULT_PREFIX: Final = OWN_PREFIX
 
@@ -31,13 +32,18 @@ class Holder:
 
 @dataclass(frozen=True, slots=True)
 class VolumeReservation:
-    """A volume's side: for which claim (key and uid) it is held, since when, until when, and by which holder."""
+    """A volume's side: for which claim (key and uid) it is held, since when, until when, and by which holder.
+
+    `zone` and `nodes` are as on the claim's side, and are written where the claim itself is not (mode prebind).
+    """
 
     claim: str
     claim_uid: str
     bound_at: datetime
     expires_at: datetime
     holder: Holder
+    zone: str = ""
+    nodes: tuple[str, ...] = ()
 
     def is_for(self, claim: Claim) -> bool:
         """Whether it names exactly this claim, not an earlier one of the same name, in force or not."""
@@ -135,6 +141,20 @@ class Annotations:
         """Return the claim's reservation if it has a complete one, expired or not."""
         return self.parse_claim(claim.annotations).reservation if claim.annotations else None
 
+    def held_for(self, claim: Claim, snapshot: Snapshot) -> ClaimReservation | None:
+        """Return the claim's reservation, expired or not, whichever side it is on: mode prebind leaves the claim as it
+        is.
+        """
+        written = self.reservation_of_claim(claim)
+        if written is not None:
+            return written
+        for name in sorted(snapshot.volumes_reserved_for.get(claim.key, ())):
+            volume = snapshot.volumes[name]
+            kept = self.reservation_of(volume)
+            if kept is not None and kept.is_for(claim) and volume.claim is not None and volume.claim.uid == claim.uid:
+                return ClaimReservation(name, kept.bound_at, kept.expires_at, kept.zone, kept.nodes)
+        return None
+
     def parse_volume(self, annotations: Pairs) -> Parsed[VolumeReservation]:
         known = self._of_volume
         values = {key: value for key, value in annotations if key in known}
@@ -144,7 +164,8 @@ class Annotations:
         bound_at, expires_at = parse_time(values.get(self.bound_at)), parse_time(values.get(self.expires_at))
         uid = values.get(self.reserved_for_uid) or None
         if claim and uid and bound_at and expires_at and holder:
-            return Parsed(VolumeReservation(claim, uid, bound_at, expires_at, holder))
+            zone, nodes = self._place(values)
+            return Parsed(VolumeReservation(claim, uid, bound_at, expires_at, holder, zone, nodes))
         return self._unreadable(zip(self._required, (claim, uid, bound_at, expires_at, holder), strict=True))
 
     def parse_claim(self, annotations: Pairs) -> Parsed[ClaimReservation]:
@@ -155,21 +176,20 @@ class Annotations:
         volume = values.get(self.reserved_volume) or None
         bound_at, expires_at = parse_time(values.get(self.bound_at)), parse_time(values.get(self.expires_at))
         if volume and bound_at and expires_at:
-            nodes = tuple(node for node in values.get(self.reserved_nodes, "").split(",") if node)
-            zone = values.get(self.reserved_zone, "")
-            return Parsed(ClaimReservation(volume, bound_at, expires_at, zone, nodes))
+            return Parsed(ClaimReservation(volume, bound_at, expires_at, *self._place(values)))
         keys = (self.reserved_volume, self.bound_at, self.expires_at)
         return self._unreadable(zip(keys, (volume, bound_at, expires_at), strict=True))
 
     def for_volume(self, reservation: VolumeReservation) -> dict[str, str]:
         """Return the annotations for the volume."""
+        place = {self.reserved_zone: reservation.zone, self.reserved_nodes: ",".join(reservation.nodes)}
         return {
             self.reserved_for: reservation.claim,
             self.reserved_for_uid: reservation.claim_uid,
             self.bound_at: format_time(reservation.bound_at),
             self.expires_at: format_time(reservation.expires_at),
             self.reserved_by: str(reservation.holder),
-        }
+        } | {key: value for key, value in place.items() if value}
 
     def for_claim(self, reservation: ClaimReservation) -> dict[str, str | None]:
         """Return the annotations for the claim; None removes a key that an earlier reservation may have left."""
@@ -180,6 +200,10 @@ class Annotations:
             self.reserved_zone: reservation.zone or None,
             self.reserved_nodes: ",".join(reservation.nodes) or None,
         }
+
+    def without_place(self) -> dict[str, str | None]:
+        """Return what removes the place that an earlier reservation may have left on a volume."""
+        return {self.reserved_zone: None, self.reserved_nodes: None}
 
     def claim_ref_record(self, claim: Claim) -> dict[str, str]:
         """Return the annotation that records, in the write that sets a claimRef, that it is ours."""
@@ -219,13 +243,17 @@ class Annotations:
 
     @cached_property
     def _of_volume(self) -> frozenset[str]:
-        return frozenset((*self._required, self.claim_ref))
+        return frozenset((*self._required, self.claim_ref, self.reserved_zone, self.reserved_nodes))
 
     @cached_property
     def _of_claim(self) -> frozenset[str]:
         return frozenset(
             (self.reserved_volume, self.bound_at, self.expires_at, self.reserved_zone, self.reserved_nodes)
         )
+
+    def _place(self, values: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
+        nodes = tuple(node for node in values.get(self.reserved_nodes, "").split(",") if node)
+        return values.get(self.reserved_zone, ""), nodes
 
     def _unreadable(self, values: Iterable[tuple[str, object]]) -> Parsed[R]:
         return Parsed(None, tuple(key.removeprefix(self.prefix) for key, value in values if value is None))

@@ -43,7 +43,8 @@ class Cause(StrEnum):
 class Release:
     """Remove the annotations from the claim, then release the volume; None if there is nothing to remove.
 
-    `clear_reference`: the volume's claimRef is ours and is removed too, if the claim, read again, still allows it.
+    `clear_reference`: the volume's claimRef is ours and is removed too, if the claim, read again, still allows it; also
+    of a Released volume if that was `never_bound` in this very version.
     `since` is when the reservation was made, None if that cannot be parsed. `until` is when it ended, if not now.
     """
 
@@ -51,17 +52,22 @@ class Release:
     volume: Volume | None = None
     claim: Claim | None = None
     clear_reference: bool = False
+    never_bound: bool = False
     since: datetime | None = None
     until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """The input of a release: the cluster, the time, and the prefix of our annotations."""
+    """The input of a release: the cluster, the time, and the prefix of our annotations.
+
+    `never_bound`: the Released volume that is looked at is proven never to have been bound to the claim that it names.
+    """
 
     snapshot: Snapshot
     now: datetime
     annotations: Annotations
+    never_bound: bool = False
 
 
 def release_of_volume(name: str, look: Look) -> Release | None:
@@ -78,7 +84,7 @@ def release_of_volume(name: str, look: Look) -> Release | None:
         return None
     annotated = claim if claim is not None and _names(claim, name, look.annotations) else None
     clear = cause is not Cause.BOUND and _may_be_cleared(volume, look)
-    return Release(cause, volume, annotated, clear, reservation.bound_at)
+    return Release(cause, volume, annotated, clear, look.never_bound, reservation.bound_at)
 
 
 def release_of_claim(key: str, look: Look) -> Release | None:
@@ -147,11 +153,12 @@ def expiry_of_volume(name: str, snapshot: Snapshot, annotations: Annotations) ->
     return reservation.expires_at if reservation is not None else None
 
 
-def may_clear(volume: Volume, claim: Claim | None) -> bool:
+def may_clear(volume: Volume, claim: Claim | None, *, never_bound: bool = False) -> bool:
     """Whether a claimRef known to be ours may be removed, checked with the claim as just read, right before the
-    write.
+    write. `never_bound`: so the volume is proven to be, if it is Released.
     """
-    return volume.phase in UNUSED_PHASES and _claim_allows(volume, claim)
+    unused = volume.phase in UNUSED_PHASES or (never_bound and volume.phase == "Released")
+    return unused and _claim_allows(volume, claim)
 
 
 def names(volume: Volume, claim: Claim) -> bool:
@@ -179,7 +186,7 @@ def _given_up(volume: Volume, claim: Claim, cause: Cause, annotations: Annotatio
         volume,
         claim if _names(claim, volume.name, annotations) else None,
         annotations.claim_ref_is_ours(volume) and may_clear(volume, claim),
-        reservation.bound_at if reservation is not None else None,
+        since=reservation.bound_at if reservation is not None else None,
     )
 
 
@@ -252,7 +259,7 @@ def _claim_allows(volume: Volume, claim: Claim | None) -> bool:
 def _may_be_cleared(volume: Volume, look: Look) -> bool:
     if volume.claim is None or not look.annotations.claim_ref_is_ours(volume):
         return False
-    return may_clear(volume, look.snapshot.claims.get(volume.claim.key))
+    return may_clear(volume, look.snapshot.claims.get(volume.claim.key), never_bound=look.never_bound)
 
 
 def _names(claim: Claim, volume_name: str, annotations: Annotations) -> bool:
@@ -279,7 +286,7 @@ def _has_consumer(claim: Claim, snapshot: Snapshot) -> bool:
 
 def _reachable(volume: Volume, claim: Claim, look: Look) -> bool:
     """Whether a node is left from which the volume is accessible. The nodes named on the claim avoid a search."""
-    reservation = look.annotations.reservation_of_claim(claim)
+    reservation = look.annotations.held_for(claim, look.snapshot)
     if volume.node_affinity is None or any(
         node in look.snapshot.nodes for node in (reservation.nodes if reservation else ())
     ):

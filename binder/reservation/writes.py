@@ -48,13 +48,26 @@ def full_reference(claim: Claim) -> dict[str, str]:
 
 def reserve_volume(reservation: VolumeReservation, annotations: Annotations) -> Patch:
     """Mode annotate: record for which claim the volume is held."""
-    return {"metadata": {"annotations": annotations.for_volume(reservation)}}
+    return {"metadata": {"annotations": annotations.without_place() | annotations.for_volume(reservation)}}
 
 
-def commit_volume(reservation: VolumeReservation, claim: Claim, annotations: Annotations) -> Patch:
+def commit_volume(reservation: VolumeReservation, volume: Volume, claim: Claim, annotations: Annotations) -> Patch:
     """Mode prebind: the same, and the claimRef in the same write."""
-    values = annotations.for_volume(reservation) | annotations.claim_ref_record(claim)
-    return {"metadata": {"annotations": values}, "spec": {"claimRef": name_reference(claim)}}
+    values = annotations.without_place() | annotations.for_volume(reservation) | annotations.claim_ref_record(claim)
+    if not names_uid(volume):
+        return {"metadata": {"annotations": values}, "spec": {"claimRef": name_reference(claim)}}
+    values[BOUND_BY_CONTROLLER] = "yes"
+    return {"metadata": {"annotations": values}, "spec": {"claimRef": full_reference(claim)}}
+
+
+def names_uid(volume: Volume) -> bool:
+    """Whether mode prebind commits the volume as kube-scheduler does: with the claim's uid, and the claim untouched.
+
+    The PV controller then takes up the claim itself, once it knows the volume (syncVolume in pv_controller.go), and has
+    nothing to add to the volume. If the claim is deleted before the bind, it considers the volume Released: a policy
+    other than Retain would delete it, so such a volume is committed to the claim's name only.
+    """
+    return volume.reclaim_policy == "Retain"
 
 
 def reserve_claim(reservation: ClaimReservation, annotations: Annotations) -> Patch:

@@ -13,7 +13,7 @@ that the reservations might expire meanwhile: then what was begun for a pod is f
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
@@ -23,7 +23,7 @@ from binder.model.decision import Applied, Finish, Mode, Outcome, Placement, Res
 from binder.reporting.observe import ConflictKind, ReservationMetrics
 from binder.reservation.contract import ClaimReservation, Holder, VolumeReservation
 from binder.reservation.release import doubles, former_reservations, names, reference_is_ours
-from binder.reservation.writes import Patch, commit_volume, reserve_claim, reserve_volume
+from binder.reservation.writes import Patch, commit_volume, names_uid, reserve_claim, reserve_volume
 from binder.writers.complete import Completer
 from binder.writers.keyed_locks import KeyedLocks
 from binder.writers.object_client import FASTER, TRIES, ObjectClient
@@ -37,6 +37,7 @@ from binder.writers.preconditions import (
     what_happened,
 )
 from binder.writers.rollback import Held, Rollback
+from binder.writers.unbound_proofs import UnboundProofs
 from kube.clock import Now
 from kube.errors import KubeError, Unavailable
 from kube.objects.api_resource import CLAIMS, VOLUMES
@@ -55,6 +56,7 @@ class Applier:
     client: ObjectClient
     preconditions: Preconditions
     rollback: Rollback
+    proofs: UnboundProofs
     clock: Now
     metrics: ReservationMetrics
     settings: ActSettings
@@ -72,15 +74,16 @@ class Applier:
         for placement in decision.placements:
             # Before the write: its response may be lost. Only what is reserved for the claim is rolled back.
             held.append((placement.claim, placement.volume.name))
-            volumes.append(await self._hold(placement, decision.mode, now))
+            volumes.append(await self._hold(placement, decision, now))
         return volumes
 
     async def reserve_claims(self, decision: Reserve, volumes: Sequence[Volume]) -> None:
         """Write the reservations of these volumes, which `reserve_volumes` returned, to their claims. Raises as it."""
         now = self.clock.now()
         for placement, volume in zip(decision.placements, volumes, strict=True):
-            self._require_held(placement, volume, decision.mode, now)
-            await self._reserve_claim(placement, volume, decision, now)
+            if not _is_left_untouched(placement, decision.mode):
+                self._require_held(placement, volume, decision.mode, now)
+                await self._reserve_claim(placement, volume, decision, now)
             await self._keep_one(placement)
 
     async def _give_up_former(self, placement: Placement) -> None:
@@ -95,12 +98,12 @@ class Applier:
                 return
         raise LostPlacement(placement, f"an earlier reservation of claim {placement.claim.key} kept changing")
 
-    async def _hold(self, placement: Placement, mode: Mode, now: datetime) -> Volume:
+    async def _hold(self, placement: Placement, decision: Reserve, now: datetime) -> Volume:
         """Write one volume's side and confirm it; if a watch shows it as held already, it is read.
 
         So it is after a write whose response was lost, because that may have been executed.
         """
-        claim, volume, read = placement.claim, placement.volume, False
+        claim, volume, mode, read = placement.claim, placement.volume, decision.mode, False
         for _ in range(TRIES):
             self.preconditions.require_healthy(placement, volume)
             if self._is_held(volume, claim, mode, now):
@@ -109,21 +112,25 @@ class Applier:
                 volume, read = await self._same_offer(placement, volume, mode, now), True
                 continue
             try:
-                written = (await self.client.patch_volume(volume, self._body(claim, mode, now))).record
+                written = (await self.client.patch_volume(volume, self._body(placement, decision, now))).record
             except (*FASTER, Unavailable):
                 volume, read = await self._same_offer(placement, volume, mode, now), True
                 continue
             if not self._is_held(written, claim, mode, now):
                 raise LostPlacement(placement, "the API server's answer does not show our reservation")
             self.metrics.reserved(claim.storage_class or "")
+            self.proofs.committed(written)
             return written
         raise LostPlacement(placement, f"volume {volume.name} kept changing")
 
-    def _body(self, claim: Claim, mode: Mode, now: datetime) -> Patch:
+    def _body(self, placement: Placement, decision: Reserve, now: datetime) -> Patch:
+        claim = placement.claim
         reservation = VolumeReservation(claim.key, claim.uid, now, now + self.settings.ttl, self.holder)
-        if mode is Mode.ANNOTATE:
+        if decision.mode is Mode.ANNOTATE:
             return reserve_volume(reservation, self.settings.annotations)
-        return commit_volume(reservation, claim, self.settings.annotations)
+        if _is_left_untouched(placement, decision.mode):
+            reservation = replace(reservation, zone=decision.zone, nodes=decision.local_nodes)
+        return commit_volume(reservation, placement.volume, claim, self.settings.annotations)
 
     def _is_held(self, volume: Volume, claim: Claim, mode: Mode, now: datetime) -> bool:
         reservation = self.settings.annotations.reservation_of(volume)
@@ -199,6 +206,11 @@ class Applier:
             raise LostPlacement(placement, f"claim {placement.claim.key} already holds another volume")
 
 
+def _is_left_untouched(placement: Placement, mode: Mode) -> bool:
+    """Whether the volume's side says it all: a write would wake the PV controller before it knows the volume."""
+    return mode is Mode.PREBIND and names_uid(placement.volume)
+
+
 @dataclass(frozen=True, slots=True)
 class Actor:
     """Writes. `turns` bound how many pods are written concurrently."""
@@ -238,9 +250,9 @@ class Actor:
             if decision.mode is Mode.COMPLETE:
                 return Applied(tuple(await self.completer.complete(decision, held)))
             volumes = await self.applier.reserve_volumes(decision, held)
-            if not in_time:
+            if not in_time or all(_is_left_untouched(placement, decision.mode) for placement in decision.placements):
                 await self.applier.reserve_claims(decision, volumes)
-                return Applied(tuple(volumes))
+                return Applied(tuple(volumes), gate_waits=decision.mode is Mode.PREBIND and in_time)
         async with self._turn(decision, held):
             await self.applier.reserve_claims(decision, volumes)
         return Applied(tuple(volumes), gate_waits=decision.mode is Mode.PREBIND and self._is_in_time(began))

@@ -37,7 +37,7 @@ class Rollback:
         """Release what is named; False if an object changed meanwhile and has to be processed again."""
         if release.claim is not None and not await self._release_claim(release.claim):
             return False
-        if release.volume is not None and not await self._release_volume(release.volume, release.clear_reference):
+        if release.volume is not None and not await self._release_volume(release.volume, release):
             return False
         self._report(release)
         return True
@@ -94,10 +94,11 @@ class Rollback:
             return await self._client.claim(claim.key) is None
         return True
 
-    async def _release_volume(self, volume: Volume, clear_reference: bool) -> bool:
+    async def _release_volume(self, volume: Volume, release: Release) -> bool:
+        clear_reference = release.clear_reference
         if clear_reference and volume.claim is not None:
             claim = await self._client.claim(volume.claim.key)
-            clear_reference = may_clear(volume, claim)
+            clear_reference = may_clear(volume, claim, never_bound=release.never_bound)
         if not clear_reference and not self._annotations.keys_on_volume(volume):
             return True
         try:

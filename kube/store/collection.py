@@ -45,6 +45,7 @@ class Collection(Generic[T]):
         self.items: Map[str, T] = Map()
         self.version = 0
         self.listeners: list[Listener[T]] = []
+        self._witnesses: list[tuple[Callable[[T], None], Callable[[str | None], None]]] = []
         self._indexes = indexes
         self._on_change = on_change
 
@@ -57,6 +58,20 @@ class Collection(Generic[T]):
         finally:
             self.listeners.remove(listener)
 
+    @contextmanager
+    def witnessed(self, saw: Callable[[T], None], missed: Callable[[str | None], None]) -> Iterator[None]:
+        """Call `saw` with every object in an event of the watch while inside the context, shown or overtaken already.
+
+        `missed` is called with the key of an object that is gone or cannot be read, and with None when a new list
+        begins: then events of any object may have been missed.
+        """
+        witness = (saw, missed)
+        self._witnesses.append(witness)
+        try:
+            yield
+        finally:
+            self._witnesses.remove(witness)
+
     def replace(self, items: Iterable[T], resource_version: str) -> None:
         """Replace the content by a complete list: it overrides everything that is held, except what is newer than the
         list.
@@ -66,6 +81,8 @@ class Collection(Generic[T]):
 
     def replace_in_steps(self, items: Iterable[T], resource_version: str) -> Iterator[None]:
         """Like `replace`, but pause between steps, so that a large list does not block everything else."""
+        for _, missed in self._witnesses:
+            missed(None)
         version = int(resource_version) if resource_version.isdigit() else 0
         # A list older than what was shown before it comes from a server restored from a backup, and nothing is newer
         # than a list whose version is not a number: trust the list completely.
@@ -85,6 +102,8 @@ class Collection(Generic[T]):
 
     def upsert(self, item: T) -> None:
         """Store what the watch shows, unless a direct response showed a newer version."""
+        for saw, _ in self._witnesses:
+            saw(item)
         self.version = max(self.version, item.resource_version)
         self._take((item,))
 
@@ -107,6 +126,8 @@ class Collection(Generic[T]):
 
         0 means that the version is not known: whatever is held is dropped.
         """
+        for _, missed in self._witnesses:
+            missed(key)
         held = self.items.get(key)
         self.version = max(self.version, version or (held.resource_version if held is not None else 0))
         self._drop((key,), version or inf)

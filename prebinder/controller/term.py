@@ -21,6 +21,7 @@ from binder.model.view import PlanSettings
 from binder.reporting.announce import Announcer
 from binder.reporting.health_events import HealthAnnouncer
 from binder.reporting.observe import BindMetrics, ReservationMetrics
+from binder.reporting.release_events import ReleaseAnnouncer
 from binder.reservation.contract import Holder
 from binder.solver.solver_process import SolverMetrics, SolverProcess
 from binder.writers.actor import Actor, Applier
@@ -31,6 +32,7 @@ from binder.writers.object_client import ObjectClient
 from binder.writers.preconditions import ActSettings, Preconditions
 from binder.writers.rollback import Rollback
 from binder.writers.scheduling_gate import SchedulingGate
+from binder.writers.unbound_proofs import UnboundProofs
 from csi.health.health import HealthRecord
 from csi.health.verdict import USABLE
 from csi.records import HealthRecords
@@ -159,7 +161,8 @@ def compose(  # noqa: PLR0913 - all that a term needs of its process, by name
     rollback = Rollback(client, clock, metrics.reservations, annotations)
     gate = HealthGate(probing, settings.health.max_age)
     preconditions = Preconditions(client, gate, clock, planning)
-    applier = Applier(client, preconditions, rollback, clock, metrics.reservations, acting, holder)
+    proofs = UnboundProofs(store)
+    applier = Applier(client, preconditions, rollback, proofs, clock, metrics.reservations, acting, holder)
     completer = Completer(client, preconditions, clock, metrics.reservations, annotations)
     wakeups, announcer = Wakeups(store, pods, clock), Announcer(events, clock)
     reconciler = Reconciler(
@@ -175,7 +178,17 @@ def compose(  # noqa: PLR0913 - all that a term needs of its process, by name
         rng=rng,
         metrics=metrics.binding,
     )
-    release_controller = ReleaseController(store, rollback, subjects, locks, clock, metrics.reservations, annotations)
+    release_controller = ReleaseController(
+        store,
+        rollback,
+        subjects,
+        locks,
+        clock,
+        proofs,
+        ReleaseAnnouncer(events),
+        metrics.reservations,
+        annotations,
+    )
     health_controller = HealthController(
         store=store,
         known=known,

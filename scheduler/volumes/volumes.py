@@ -83,7 +83,7 @@ def pod_info(pod: Pod, storage: View, now: datetime) -> PodInfo:
     if isinstance(claims, Rejection):
         return PodInfo(pod, _NO_CLAIMS, claims, {}, _chooses_nothing)
     annotations = storage.settings.annotations
-    reservations = {claim.key: annotations.reservation_of_claim(claim) for claim in claims.delayed}
+    reservations = {claim.key: annotations.held_for(claim, storage.snapshot) for claim in claims.delayed}
     reserved = {
         key: reservation
         for key, reservation in reservations.items()

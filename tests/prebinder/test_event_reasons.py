@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from binder.reporting import announce, health_events
+from binder.reporting import announce, health_events, release_events
 from prebinder.scheduler import config_news
 
 DOCS = "".join(path.read_text() for path in (Path(__file__).parents[2] / "docs").glob("*.md"))
 OTHERS = ("Scheduled", "FailedScheduling", "Preempted", "ConfigReloaded", "ConfigRejected")
-MODULES = (announce, health_events, config_news)
+MODULES = (announce, health_events, release_events, config_news)
 NAMED = {
     value
     for module in MODULES

@@ -97,7 +97,7 @@ def _reservations(snapshot: Snapshot, annotations: Annotations) -> Metric:
     zones = ZoneLabel(snapshot)
     for key in snapshot.volumes_reserved_for:
         claim = snapshot.claims.get(key)
-        reservation = annotations.reservation_of_claim(claim) if claim is not None else None
+        reservation = annotations.held_for(claim, snapshot) if claim is not None else None
         if claim is not None and reservation is not None and not claim.bind_finished:
             # Any user who may change the claim may write any zone to it.
             counts[zones.of(reservation.zone), class_label_of(claim, snapshot)] += 1

@@ -1,5 +1,6 @@
 """The annotation contract: what is written is read back, and garbage holds nothing and is named."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -13,7 +14,8 @@ from binder.reservation.contract import (
     format_time,
     parse_time,
 )
-from kube.objects.model import Claim
+from kube.objects.model import Claim, ClaimReference
+from kube.store.store import snapshot_of
 from tests import builders
 
 AT = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
@@ -28,6 +30,8 @@ def pairs(annotations: dict[str, str] | dict[str, str | None]) -> tuple[tuple[st
 @pytest.mark.parametrize("annotations", [Annotations(), Annotations("other.example/")])
 def test_what_is_written_is_read_back(annotations: Annotations) -> None:
     assert annotations.parse_volume(pairs(annotations.for_volume(ON_VOLUME))) == Parsed(ON_VOLUME)
+    placed = replace(ON_VOLUME, zone="zone-a", nodes=("n1", "n2"))
+    assert annotations.parse_volume(pairs(annotations.for_volume(placed))) == Parsed(placed)
     assert annotations.parse_claim(pairs(annotations.for_claim(ON_CLAIM))) == Parsed(ON_CLAIM)
 
 
@@ -39,6 +43,34 @@ def test_what_a_reservation_does_not_say_is_removed_from_the_claim() -> None:
     written = Annotations().for_claim(ClaimReservation("pv-1", AT, AT))
     assert written["scheduler.cloud.example/reserved-zone"] is None
     assert written["scheduler.cloud.example/reserved-nodes"] is None
+
+
+OWN = {"scheduler.cloud.example/reserved-volume": "pv-2"} | {
+    f"scheduler.cloud.example/{key}": format_time(AT) for key in ("bound-at", "expires-at")
+}
+
+
+@pytest.mark.parametrize(
+    ("on_claim", "named", "held"),
+    [
+        pytest.param({}, builders.reference("ns/data", "uid-1"), "pv-1", id="the volume alone"),
+        pytest.param(OWN, builders.reference("ns/data", "uid-1"), "pv-2", id="the claim's own side comes first"),
+        pytest.param({}, builders.reference("ns/data", "uid-2"), None, id="committed to an earlier claim"),
+        pytest.param({}, builders.reference("ns/data"), None, id="committed to the name, the claim is still written"),
+        pytest.param({}, None, None, id="a hint whose other side is missing"),
+    ],
+)
+def test_a_reservation_is_read_from_the_side_that_has_it(
+    on_claim: dict[str, str], named: ClaimReference | None, held: str | None
+) -> None:
+    annotations = Annotations()
+    placed = annotations.for_volume(replace(ON_VOLUME, zone="zone-a", nodes=("n1",)))
+    claim = builders.claim("data", namespace="ns", uid="uid-1", annotations=on_claim)
+    reservation = annotations.held_for(
+        claim, snapshot_of([claim, builders.volume("pv-1", annotations=placed, claim=named)])
+    )
+    assert (reservation.volume if reservation else None) == held
+    assert held != "pv-1" or reservation == ClaimReservation("pv-1", AT, AT + timedelta(minutes=5), "zone-a", ("n1",))
 
 
 def test_unknown_keys_are_ignored() -> None:

@@ -4,6 +4,7 @@ The previous version had no record of the claimRefs that it wrote (`claim-ref`).
 """
 
 import re
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +16,14 @@ from binder.health.published_health import health_annotations, published_health
 from binder.health.quarantine import QuarantineStep, in_quarantine, quarantine_step, take_patch
 from binder.reservation.contract import Annotations, ClaimReservation, Holder, VolumeReservation
 from binder.reservation.release import Cause, Look, release_of_volume
-from binder.reservation.writes import Patch, commit_volume, name_reference, reserve_claim, reserve_volume
+from binder.reservation.writes import (
+    Patch,
+    commit_volume,
+    full_reference,
+    name_reference,
+    reserve_claim,
+    reserve_volume,
+)
 from csi.health.health import HealthFinding
 from csi.health.verdict import HealthState
 from kube.objects.model import Claim, Volume
@@ -74,6 +82,7 @@ FORMS_THEN: Final = {
 
 CLAIM: Final = claim("data-db-0", namespace="web", uid=UID)
 VOLUME_NOW: Final = VolumeReservation(CLAIM.key, UID, MADE, ENDS, Holder("pvc-prebinder-6d5f9c7b8-x2x4q_1a2b", 3))
+DELETED_WITH_ITS_CLAIM: Final = volume("pv-7", reclaim_policy="Delete")
 CLAIM_NOW: Final = ClaimReservation("pv-7", MADE, ENDS, "zone-a", ("node-1", "node-2"))
 
 
@@ -139,12 +148,20 @@ class TestDowngrade:
         assert annotations_of(patch) == then
 
     def test_a_committed_volume_has_the_record_in_addition(self) -> None:
-        patch = commit_volume(VOLUME_NOW, CLAIM, OURS)
+        patch = commit_volume(VOLUME_NOW, DELETED_WITH_ITS_CLAIM, CLAIM, OURS)
         written = annotations_of(patch)
         assert written == VOLUME_THEN | {f"{PREFIX}claim-ref": f"{CLAIM.key}/{UID}"}
         assert patch["spec"] == {"claimRef": name_reference(CLAIM)}
         for key, form in FORMS_THEN.items():
             assert re.fullmatch(form, written[PREFIX + key])
+
+    def test_a_volume_committed_with_a_uid_is_one_that_kube_scheduler_chose(self) -> None:
+        """It removes the annotations that it knows, and leaves such a claimRef to the PV controller."""
+        patch = commit_volume(replace(VOLUME_NOW, zone="zone-a", nodes=("node-1",)), volume("pv-7"), CLAIM, OURS)
+        place = {f"{PREFIX}reserved-zone": "zone-a", f"{PREFIX}reserved-nodes": "node-1"}
+        marks = {f"{PREFIX}claim-ref": f"{CLAIM.key}/{UID}", "pv.kubernetes.io/bound-by-controller": "yes"}
+        assert annotations_of(patch) == VOLUME_THEN | marks | place
+        assert patch["spec"] == {"claimRef": full_reference(CLAIM)}
 
     def test_what_it_does_not_know_is_named_on_the_page(self) -> None:
         known = {*VOLUME_THEN, *CLAIM_THEN, *HEALTH_THEN, *QUARANTINE_THEN, GATE_THEN, ON_CLASSES_THEN}
@@ -168,7 +185,7 @@ class TestDowngrade:
         assert "pvc-prebinder uninstall" in PAGE
 
     def written(self) -> list[tuple[Volume, Claim | None]]:
-        reserved, committed = reserve_volume(VOLUME_NOW, OURS), commit_volume(VOLUME_NOW, CLAIM, OURS)
+        reserved, committed = reserve_volume(VOLUME_NOW, OURS), commit_volume(VOLUME_NOW, volume(), CLAIM, OURS)
         lost = take_patch(volume("pv-7"), GONE, MADE, "pvc-prebinder-system", OURS)
         return [
             (volume("pv-7", annotations=annotations_of(reserved)), None),

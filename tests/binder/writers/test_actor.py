@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -72,9 +73,36 @@ async def test_nothing_changes_nothing_is_written() -> None:
     assert (len(world.server.writes), process.connection.requests) == (written, requests)
 
 
-async def test_prebind_commits_the_volume_by_name_alone() -> None:
+async def test_prebind_commits_the_volume_as_kube_scheduler_does_and_leaves_the_claim_as_it_is() -> None:
     world = World(Mode.PREBIND)
     world.put(volume_object("pv-1"), claim_object("data"), pod_object("web", ["data"], unschedulable=True))
+    seen = world.claim("data")
+    async with world.process() as process:
+        await process.run()
+    assert world.volume("pv-1")["spec"]["claimRef"] == {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "namespace": "default",
+        "name": "data",
+        "uid": seen["metadata"]["uid"],
+        "resourceVersion": seen["metadata"]["resourceVersion"],
+    }
+    assert world.volume("pv-1")["metadata"]["annotations"]["pv.kubernetes.io/bound-by-controller"] == "yes"
+    assert world.annotations("persistentvolumes", "pv-1")["reserved-zone"] == "a"
+    assert world.claim("data") == seen
+    assert len(world.server.writes) == 1
+
+
+def deleted_with_its_claim(name: str) -> dict[str, Any]:
+    """A volume that mode prebind commits to the claim's name alone."""
+    volume = volume_object(name)
+    volume["spec"]["persistentVolumeReclaimPolicy"] = "Delete"
+    return volume
+
+
+async def test_prebind_commits_a_volume_that_would_be_deleted_with_its_claim_to_the_name_alone() -> None:
+    world = World(Mode.PREBIND, allow_delete_policy=True)
+    world.put(deleted_with_its_claim("pv-1"), claim_object("data"), pod_object("web", ["data"], unschedulable=True))
     async with world.process() as process:
         await process.run()
     assert world.volume("pv-1")["spec"]["claimRef"] == {
@@ -84,6 +112,7 @@ async def test_prebind_commits_the_volume_by_name_alone() -> None:
         "name": "data",
     }
     assert "pv.kubernetes.io/bound-by-controller" not in world.volume("pv-1")["metadata"]["annotations"]
+    assert world.reserved("data") == "pv-1"
     assert "volumeName" not in world.claim("data")["spec"]
     assert len(world.server.writes) == 2
 
@@ -248,8 +277,8 @@ async def test_a_volume_that_is_released_while_its_claim_waits_for_its_turn_is_l
 
 async def test_what_is_held_for_a_claim_recreated_under_the_name_is_not_rolled_back_with_its_predecessor() -> None:
     """Another pod with the claim was served while this one waited for its turn."""
-    world = World(Mode.PREBIND)
-    world.put(volume_object("pv-1"), claim_object("data"), pod_object("web", ["data"], gated=True))
+    world = World(Mode.PREBIND, allow_delete_policy=True)
+    world.put(deleted_with_its_claim("pv-1"), claim_object("data"), pod_object("web", ["data"], gated=True))
     process, planned = await decided(world, "pv-1")
     applier, decision = process.reconciler.actor.applier, replace(planned, mode=Mode.PREBIND)
     held: list[Held] = []

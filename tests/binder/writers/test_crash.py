@@ -16,11 +16,24 @@ from tests.fakes.objects import claim_object, pod_object, volume_object
 CLAIMS = ("one", "two", "three")
 
 
-def two_pods(mode: Mode) -> World:
+CRASHES = [
+    *(pytest.param(Mode.ANNOTATE, "Retain", writes, id=f"annotate-{writes}") for writes in range(1, 15)),
+    *(pytest.param(Mode.PREBIND, "Retain", writes, id=f"prebind-{writes}") for writes in range(1, 9)),
+    *(pytest.param(Mode.PREBIND, "Delete", writes, id=f"prebind-by-name-{writes}") for writes in range(1, 15)),
+]
+"""After each write of two pods with three claims: volumes, claims unless they are left untouched, gates."""
+
+
+def two_pods(mode: Mode, policy: str = "Retain") -> World:
     """Volumes for exactly one of the two pods in zone a, and for the other in zone b, where one of three is large."""
-    world = World(mode)
-    world.put(*(volume_object(f"pv-a{number}", zone="a") for number in (1, 2, 3)))
-    world.put(*(volume_object(f"pv-b{number}", f"{number}0Gi", zone="b") for number in (1, 2, 3)))
+    world = World(mode, allow_delete_policy=True)
+    volumes = [
+        *(volume_object(f"pv-a{number}", zone="a") for number in (1, 2, 3)),
+        *(volume_object(f"pv-b{number}", f"{number}0Gi", zone="b") for number in (1, 2, 3)),
+    ]
+    for volume in volumes:
+        volume["spec"]["persistentVolumeReclaimPolicy"] = policy
+    world.put(*volumes)
     for pod in ("red", "blue"):
         world.put(*(claim_object(f"{pod}-{name}") for name in CLAIMS))
         world.put(pod_object(pod, [f"{pod}-{name}" for name in CLAIMS], gated=True))
@@ -39,10 +52,9 @@ def zones(world: World, pod: str, mode: Mode) -> set[str]:
     return {name[3] for name in held}
 
 
-@pytest.mark.parametrize("writes", range(1, 15))
-@pytest.mark.parametrize("mode", [Mode.ANNOTATE, Mode.PREBIND])
-async def test_reservations_are_finished_after_a_crash(mode: Mode, writes: int) -> None:
-    world = two_pods(mode)
+@pytest.mark.parametrize(("mode", "policy", "writes"), CRASHES)
+async def test_reservations_are_finished_after_a_crash(mode: Mode, policy: str, writes: int) -> None:
+    world = two_pods(mode, policy)
     async with world.process(dies_after=writes) as process:
         await process.run()
         assert process.killed
@@ -53,10 +65,9 @@ async def test_reservations_are_finished_after_a_crash(mode: Mode, writes: int) 
     assert {frozenset(zones(world, pod, mode)) for pod in ("red", "blue")} == {frozenset("a"), frozenset("b")}
 
 
-@pytest.mark.parametrize("writes", range(1, 15))
-@pytest.mark.parametrize("mode", [Mode.ANNOTATE, Mode.PREBIND])
-async def test_nothing_is_left_after_a_crash_if_the_pods_are_gone(mode: Mode, writes: int) -> None:
-    world = two_pods(mode)
+@pytest.mark.parametrize(("mode", "policy", "writes"), CRASHES)
+async def test_nothing_is_left_after_a_crash_if_the_pods_are_gone(mode: Mode, policy: str, writes: int) -> None:
+    world = two_pods(mode, policy)
     async with world.process(dies_after=writes) as process:
         await process.run()
     for pod in ("red", "blue"):
@@ -66,9 +77,12 @@ async def test_nothing_is_left_after_a_crash_if_the_pods_are_gone(mode: Mode, wr
     assert_untouched(world)
 
 
-@pytest.mark.parametrize("writes", range(1, 7))
-async def test_a_crash_while_releasing_is_finished_too(writes: int) -> None:
-    world = two_pods(Mode.PREBIND)
+@pytest.mark.parametrize(
+    ("policy", "writes"),
+    [*(("Retain", writes) for writes in range(1, 4)), *(("Delete", writes) for writes in range(1, 7))],
+)
+async def test_a_crash_while_releasing_is_finished_too(policy: str, writes: int) -> None:
+    world = two_pods(Mode.PREBIND, policy)
     world.server.remove("pods", "default/blue")
     async with world.process() as process:
         await process.run()

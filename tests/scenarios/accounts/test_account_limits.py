@@ -83,6 +83,29 @@ async def test_a_volume_in_use_keeps_its_claim_reference(limited: World, account
         await limited.admin.delete("PersistentVolume", name)
 
 
+UID: Final = "5f1e1a3e-0000-0000-0000-000000000000"
+RECORD: Final = {f"{PREFIX}claim-ref": f"elsewhere/data/{UID}"}
+
+
+@pytest.mark.parametrize("phase", ["Bound", "Released", "Failed"])
+async def test_only_a_released_volume_that_it_committed_loses_its_claim_reference(limited: World, phase: str) -> None:
+    """What mode prebind committed, and a deleted claim left Released; it cannot make a record of others' later."""
+    name = limited.name(f"committed-{phase.lower()}")
+    async with limited.pv_controller_paused():
+        committed = limited.volume(f"committed-{phase.lower()}", limited.name("probe"))
+        committed["spec"]["claimRef"] = REFERENCE | {"uid": UID}
+        await limited.admin.create(committed)
+        await limited.admin.patch("PersistentVolume", name, {"status": {"phase": phase}}, subresource="status")
+        tried = partial(attempt, limited, ACCOUNT, "PersistentVolume", name)
+        assert "on unused volumes only" in await tried({"metadata": {"annotations": RECORD}})
+        await limited.admin.patch("PersistentVolume", name, {"metadata": {"annotations": RECORD}})
+        other = {"spec": {"claimRef": REFERENCE | {"uid": None}}}
+        assert "of unused volumes only" in await tried(other)
+        freed = await tried({"metadata": {"annotations": dict.fromkeys(RECORD)}, "spec": {"claimRef": None}})
+        assert freed == "" if phase == "Released" else "of unused volumes only" in freed
+        await limited.admin.delete("PersistentVolume", name)
+
+
 async def test_an_unused_volume_gets_annotations_and_a_claim_reference_and_loses_them(limited: World) -> None:
     name = limited.name("probe")
     for notes, reference in ((OURS, REFERENCE), (dict.fromkeys(OURS), None)):

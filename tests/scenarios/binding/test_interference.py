@@ -48,10 +48,10 @@ async def reserved(world: World, *besides: str) -> str:
 async def agreement(world: World) -> str | None:
     """Return the volume that claim and volume agree on, the claim's uid included; None as long as they do not."""
     claims, volumes = await world.claims(), await world.own_volumes()
-    reserved = claims["data"]["metadata"].get("annotations", {}).get(f"{world.prefix}reserved-volume")
+    reserved = (await world.reserved()).get("data")
     if reserved not in volumes or (await world.held()).get("data") != [reserved]:
         return None
-    annotations = volumes[reserved]["metadata"]["annotations"]
+    annotations = volumes[reserved]["metadata"].get("annotations", {})
     return reserved if annotations.get(f"{world.prefix}reserved-for-uid") == claims["data"]["metadata"]["uid"] else None
 
 

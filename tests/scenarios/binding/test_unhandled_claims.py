@@ -16,7 +16,7 @@ async def nothing_of_ours(world: World, *claims: str) -> None:
 
 async def work_was_done(world: World) -> None:
     """A claim that is ours is served afterwards, and carries the trace that the others must not have."""
-    disks = await world.storage_class("prebind", "ours")
+    disks = await world.storage_class("annotate", "ours")
     await world.volumes(disks, world.volume("ours", disks, zone="zone-a"))
     await world.pod("ours", {"ours": claim_spec(disks)}, gated=True)
     await world.all_run("ours")

@@ -105,11 +105,16 @@ class World:
         }
 
     async def reserved(self) -> dict[str, str]:
-        """Claim -> volume, by the claims: our annotation, or the volume they are bound to."""
+        """Claim -> volume: our annotation on the claim, or the volume that it is bound to, or that is committed to its
+        uid.
+        """
         reserved = {}
+        committed = {
+            volume["spec"].get("claimRef", {}).get("uid"): name for name, volume in (await self.own_volumes()).items()
+        }
         for name, claim in (await self.claims()).items():
             reservation = claim["metadata"].get("annotations", {}).get(f"{self.prefix}reserved-volume")
-            if volume := claim["spec"].get("volumeName") or reservation:
+            if volume := claim["spec"].get("volumeName") or reservation or committed.get(claim["metadata"]["uid"]):
                 reserved[name] = volume
         return reserved
 

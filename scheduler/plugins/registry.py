@@ -14,7 +14,7 @@ from scheduler.plugins.queue_sort import PrioritySort
 from scheduler.plugins.reservation import LocalStorage, ReservedVolume, VolumeHealth
 from scheduler.plugins.resource_fit import DiskConflict, NodePorts, NodeResourcesFit
 from scheduler.plugins.resource_scores import Balanced, BinPack, LeastAllocated
-from scheduler.plugins.storage_scores import AttachedVolumes, BestFit, ReservedZone, ZoneVolumes
+from scheduler.plugins.storage_scores import AttachedVolumes, BestFit, FreeStorage, ReservedZone, ZoneVolumes
 from scheduler.plugins.topology_spread import PodTopologySpread
 from scheduler.plugins.volume_filters import NodeVolumeLimits, VolumeBinding, VolumeRestrictions, VolumeZone
 
@@ -37,6 +37,7 @@ PLUGINS: Final[tuple[type[Plugin], ...]] = (
     InterPodAffinity,
     ReservedZone,
     BestFit,
+    FreeStorage,
     ZoneVolumes,
     AttachedVolumes,
     PreferNoSchedule,
@@ -54,6 +55,7 @@ REGISTRY: Final = Registry.of(PLUGINS)
 DEFAULT_WEIGHTS: Final[Mapping[str, int]] = {
     ReservedZone.name: 10,
     BestFit.name: 2,
+    FreeStorage.name: 1,
     ZoneVolumes.name: 1,
     AttachedVolumes.name: 3,
     PreferNoSchedule.name: 3,

@@ -1,13 +1,15 @@
 """Scores for a pod's volumes: where they are reserved, where more of their kind are, where they are attached, and where
-the least capacity is wasted.
+the least capacity is wasted or most is free.
 """
 
 from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Final
 
+from binder.matching.matching import class_of, provisions
 from binder.reservation.contract import ClaimReservation
 from kube.objects.model import Volume
+from kube.rules.quantity import NANO
 from kube.rules.topology import is_on_one_node
 from scheduler.framework.plugin import MAX_NODE_SCORE, Score, ScoreChoice
 from scheduler.plugins.preferences import normalised
@@ -76,8 +78,9 @@ class AttachedVolumes(Score):
 class BestFit(ScoreChoice):
     """Prefers the node whose volumes are filled best by the requests (kubernetes#83323): the mean over the claims.
 
-    kube-scheduler takes the smallest volume on a node, but ignores the waste when it chooses the node. A claim for
-    which a volume is provisioned scores nothing: static volumes are preferred.
+    kube-scheduler takes the smallest volume on a node, but prefers nodes whose smallest volumes are large
+    (StorageCapacityScoring, with the default `shape`). A claim for which a volume is provisioned scores nothing: static
+    volumes are preferred.
     """
 
     name = "BestFit"
@@ -90,6 +93,37 @@ class BestFit(ScoreChoice):
     def of_choice(self, info: PodInfo, choice: VolumeChoice) -> int:
         filled = sum(_share(claim.request, volume) for claim, volume in choice.volumes)
         return filled // len(info.claims.delayed)
+
+
+class FreeStorage(ScoreChoice):
+    """Prefers the node for which drivers report most free capacity, where volumes are provisioned: the mean over the
+    classes of what stays free, in percent.
+
+    Source: Score in plugins/volumebinding/volume_binding.go and scorer.go, with the default `shape`. Upstream scores
+    only nodes where all volumes are provisioned; here a node where all of them exist scores most, as it takes nothing.
+    """
+
+    name = "FreeStorage"
+
+    def scores(self, info: PodInfo, cluster: ClusterView, nodes: Sequence[NodeInfo]) -> Sequence[int] | None:
+        classes = cluster.storage.snapshot.classes
+        if not any(provisions(claim, classes) for claim in info.claims.delayed):
+            return None
+        return [self.of_choice(info, info.choice(state).own) for state in nodes]
+
+    def of_choice(self, _: PodInfo, choice: VolumeChoice) -> int:
+        if not choice.provision:
+            return MAX_NODE_SCORE
+        shares = [
+            _left(sum(-(-claim.request // NANO) for claim in choice.provision if class_of(claim) == name), free)
+            for name, free in choice.free
+        ]
+        # Rounded half up, as math.Round does.
+        return (2 * sum(shares) + len(shares)) // (2 * len(shares)) if shares else 0
+
+
+def _left(requested: int, free: int) -> int:
+    return MAX_NODE_SCORE - MAX_NODE_SCORE * requested // free if 0 < free >= requested else 0
 
 
 def _is_at(reservation: ClaimReservation, state: NodeInfo) -> bool:

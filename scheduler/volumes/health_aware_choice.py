@@ -198,9 +198,9 @@ def _with_provisioning(
         return VolumeChoice(volumes)
     provisioning = NodeProvisioning(node, storage.snapshot)
     if len(search.claims) == len(claims.delayed) and all(map(provisioning.allows, search.largest)):
-        return VolumeChoice(volumes, provision)
+        return VolumeChoice(volumes, provision, free=provisioning.free(provision))
     for claim in provision:
         rejected = reject_other_selection(claim, node) or provisioning.reject(claim)
         if rejected is not None:
             return VolumeChoice(rejections=(rejected,))
-    return VolumeChoice(volumes, provision)
+    return VolumeChoice(volumes, provision, free=provisioning.free(provision))

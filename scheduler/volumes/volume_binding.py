@@ -5,8 +5,8 @@ upstream leaves equal volumes or claims to the order of a Go map, the first by n
 plugins that a node hands to a CSI driver are not translated first.
 """
 
-from collections.abc import Container, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from math import inf
 from typing import Final
 
@@ -20,6 +20,7 @@ from kube.objects.model import (
     SELECTED_NODE,
     WAIT_FOR_FIRST_CONSUMER,
     Claim,
+    CSIStorageCapacity,
     Node,
     Pod,
     StorageClass,
@@ -49,12 +50,14 @@ class PodClaims:
 class VolumeChoice:
     """VolumeBinding's decision for a node: the static volumes it takes, the claims for which a volume is provisioned.
 
-    `rejections` are its reasons against the node, in its order and for each claim; the other two are empty then.
+    `rejections` are its reasons against the node, in its order and for each claim; the other two are empty then. `free`
+    is how many bytes the drivers report as free for the node, by class of the claims to provision, where they do.
     """
 
     volumes: tuple[tuple[Claim, Volume], ...] = ()
     provision: tuple[Claim, ...] = ()
     rejections: tuple[Rejection, ...] = ()
+    free: tuple[tuple[str, int], ...] = field(default=(), compare=False)
 
 
 _NOTHING_TO_DO: Final = VolumeChoice()
@@ -215,11 +218,35 @@ class NodeProvisioning:
 
     def __init__(self, node: Node, snapshot: Snapshot) -> None:
         self._node, self._snapshot = node, snapshot
+        self._reported: dict[str, Sequence[CSIStorageCapacity]] = {}
         self._limits: dict[str, float] = {}
 
     def allows(self, claim: Claim) -> bool:
         """Whether a volume accessible from the node can be provisioned for the claim."""
         return _bytes(claim) <= self._limit(class_of(claim))
+
+    def free(self, claims: Iterable[Claim]) -> tuple[tuple[str, int], ...]:
+        """Return how many bytes are free for the node, by class of the claims, as far as reported.
+
+        Of several reports the largest counts; upstream takes any that suffices (hasEnoughCapacity).
+        """
+        names = dict.fromkeys(map(class_of, claims))
+        reports = ((name, self._free(self._snapshot.classes[name])) for name in names)
+        return tuple((name, free) for name, free in reports if free is not None)
+
+    def _free(self, storage_class: StorageClass) -> int | None:
+        driver = self._snapshot.csi_drivers.get(storage_class.provisioner)
+        if driver is None or not driver.storage_capacity:
+            return None
+        free = [report.capacity for report in self._reports(storage_class.name) if report.capacity is not None]
+        return -(-max(free) // NANO) if free else None
+
+    def _reports(self, class_name: str) -> Sequence[CSIStorageCapacity]:
+        reports = self._reported.get(class_name)
+        if reports is None:
+            of_node = self._snapshot.capacities_by_class.of_node
+            reports = self._reported[class_name] = tuple(of_node(class_name, dict(self._node.labels)))
+        return reports
 
     def reject(self, claim: Claim) -> Rejection | None:
         """Return why not (checkVolumeProvisions), None if it can."""
@@ -258,7 +285,7 @@ class NodeProvisioning:
         driver = self._snapshot.csi_drivers.get(storage_class.provisioner)
         if driver is None or not driver.storage_capacity:
             return inf
-        return _most(storage_class, self._node, self._snapshot)
+        return _most(self._reports(storage_class.name))
 
 
 def _bytes(claim: Claim) -> int:
@@ -266,12 +293,6 @@ def _bytes(claim: Claim) -> int:
     return -(-claim.request // NANO) or -1
 
 
-def _most(storage_class: StorageClass, node: Node, snapshot: Snapshot) -> int:
-    """Return the largest volume, in bytes, that the driver reports it can provision for the node; -1 if it reports
-    nothing.
-    """
-    largest = -1
-    for capacity in snapshot.capacities_by_class.of_node(storage_class.name, dict(node.labels)):
-        if capacity.largest_volume is not None:
-            largest = max(largest, -(-capacity.largest_volume // NANO))
-    return largest
+def _most(reports: Iterable[CSIStorageCapacity]) -> int:
+    """Return the largest volume, in bytes, that can be provisioned by these reports; -1 if they state nothing."""
+    return max((-(-most // NANO) for report in reports if (most := report.largest_volume) is not None), default=-1)

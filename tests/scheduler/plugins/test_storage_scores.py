@@ -1,6 +1,10 @@
+import pytest
+
 from binder.reservation.contract import Annotations, ClaimReservation
 from kube.objects import model
-from scheduler.plugins.storage_scores import AttachedVolumes, BestFit, ReservedZone, ZoneVolumes
+from kube.objects.labels import LabelSelector
+from kube.rules.quantity import parse_quantity
+from scheduler.plugins.storage_scores import AttachedVolumes, BestFit, FreeStorage, ReservedZone, ZoneVolumes
 from tests import builders
 from tests.scheduler.plugin_results import scores, view
 from tests.scheduler.plugins.test_reservation import reserved
@@ -54,7 +58,7 @@ def test_volumes_that_are_attached_nowhere_make_no_node_better() -> None:
 
 
 def test_the_volume_filled_best_across_nodes() -> None:
-    """kube-scheduler would choose the node without looking, and half of the time waste 40Gi."""
+    """kube-scheduler would prefer the larger one, and waste 40Gi."""
     wide, exact = builders.volume("wide", size="50Gi", zone="a"), builders.volume("exact", zone="b")
     cluster = view(*NODES, CLASS, builders.claim(), wide, exact)
     assert scores(BestFit(), POD, cluster) == {"a1": 20, "a2": 20, "b1": 100}
@@ -70,3 +74,116 @@ def test_local_volumes_are_no_matter_of_zones() -> None:
         *NODES, CLASS, builders.claim(), builders.volume("a-1", node="a1"), builders.volume("b-1", node="b1")
     )
     assert scores(ZoneVolumes(), POD, cluster, ["a1", "b1"]) is None
+
+
+MADE = builders.storage_class("made", provisioner="disk.csi.example")
+TRACKING = model.CSIDriver("disk.csi.example", "uid", 1, storage_capacity=True)
+ALONE = [builders.node(name, zone="a") for name in ("n1", "n2", "n3")]
+
+
+def report(node: str, size: str, storage_class: str = "made", most: str | None = None) -> model.CSIStorageCapacity:
+    """What a driver reports for a node."""
+    topology = LabelSelector(((builders.HOSTNAME, node),))
+    largest = None if most is None else parse_quantity(most)
+    name = f"{storage_class}-{node}-{size}"
+    return model.CSIStorageCapacity("driver", name, name, 1, storage_class, topology, parse_quantity(size), largest)
+
+
+def dynamic(name: str, size: str, storage_class: str = "made") -> model.Claim:
+    return builders.claim(name, size=size, storage_class=storage_class)
+
+
+@pytest.mark.parametrize(
+    ("claims", "records", "expected"),
+    [
+        # Facts: TestVolumeBinding of volumebinding/volume_binding_test.go of Kubernetes 1.37.
+        pytest.param(
+            [dynamic("data", "10Gi")],
+            [report("n1", "100Gi"), report("n2", "50Gi"), report("n3", "10Gi")],
+            {"n1": 90, "n2": 80, "n3": 0},
+            id="storage-capacity-score",
+        ),
+        pytest.param(
+            [dynamic("data", "10Gi")],
+            [report("n1", "100Gi"), report("n2", "20Gi"), report("n3", "10Gi")],
+            {"n1": 90, "n2": 50, "n3": 0},
+            id="maximum-allocatable",
+        ),
+        pytest.param(
+            [dynamic("a", "50Gi"), dynamic("b", "50Gi")],
+            [report("n1", "100Gi")],
+            {"n1": 0},
+            id="two-claims-of-one-class",
+        ),
+        # Facts: TestScore of volumebinding/scorer_test.go, the default shape.
+        pytest.param([dynamic("data", "30Gi")], [report("n1", "100Gi")], {"n1": 70}, id="30-percent"),
+        pytest.param(
+            [dynamic("a", "30Gi"), dynamic("b", "60Gi", "other")],
+            [report("n1", "100Gi"), report("n1", "100Gi", "other")],
+            {"n1": 55},
+            id="mean-of-two-classes",
+        ),
+        pytest.param(
+            [dynamic("a", "50Gi"), dynamic("b", "100Gi", "other")],
+            [report("n1", "100Gi"), report("n1", "100Gi", "other")],
+            {"n1": 25},
+            id="one-of-two-classes-is-filled",
+        ),
+        # Rules of our own.
+        pytest.param(
+            [dynamic("a", "30Gi"), dynamic("b", "61Gi", "other")],
+            [report("n1", "100Gi"), report("n1", "100Gi", "other")],
+            {"n1": 55},
+            id="half-a-point-is-rounded-up",
+        ),
+        pytest.param(
+            [dynamic("a", "60Gi"), dynamic("b", "60Gi")], [report("n1", "100Gi")], {"n1": 0}, id="together-too-large"
+        ),
+        pytest.param(
+            [dynamic("data", "10Gi")],
+            [report("n1", "20Gi"), report("n1", "40Gi")],
+            {"n1": 75},
+            id="the-larger-report",
+        ),
+        pytest.param(
+            [dynamic("data", "10Gi")], [report("n1", "100Gi", most="10Gi")], {"n1": 90}, id="a-largest-volume-is-stated"
+        ),
+        pytest.param(
+            [dynamic("data", "10Gi")],
+            [report("n1", "100Gi"), report("n2", "100Gi"), builders.volume("pv", node="n2", storage_class="made")],
+            {"n1": 90, "n2": 100},
+            id="a-volume-that-exists-takes-nothing",
+        ),
+    ],
+)
+def test_free_storage_of_the_drivers(
+    claims: list[model.Claim], records: list[model.Record], expected: dict[str, int]
+) -> None:
+    pod = builders.pod("new", claims=[claim.name for claim in claims])
+    other = builders.storage_class("other", provisioner="disk.csi.example")
+    cluster = view(*ALONE, MADE, other, TRACKING, *claims, *records)
+    assert scores(FreeStorage(), pod, cluster, list(expected)) == expected
+
+
+def test_free_storage_is_no_matter_of_drivers_that_do_not_report_it_nor_of_static_classes() -> None:
+    pod = builders.pod("new", claims=["data"])
+    untracked = view(*ALONE, MADE, dynamic("data", "10Gi"))
+    assert scores(FreeStorage(), pod, untracked) == {"n1": 0, "n2": 0, "n3": 0}
+    assert scores(FreeStorage(), pod, view(*ALONE, CLASS, builders.claim())) is None
+
+
+@pytest.mark.parametrize(
+    ("sizes", "upstream"),
+    [
+        # Facts: "local volumes with close capacity are preferred" in volumebinding/volume_binding_test.go, whose
+        # default shape prefers the node with the larger volume.
+        pytest.param({"n1": "100Gi", "n2": "200Gi"}, {"n1": 50, "n2": 75}, id="half-and-a-quarter"),
+        pytest.param({"n1": "50Gi", "n2": "100Gi"}, {"n1": 0, "n2": 50}, id="exact-and-half"),
+    ],
+)
+def test_best_fit_is_the_reverse_of_kube_schedulers_score_for_existing_volumes(
+    sizes: dict[str, str], upstream: dict[str, int]
+) -> None:
+    volumes = [builders.volume(f"pv-{node}", size=size, node=node) for node, size in sizes.items()]
+    cluster = view(*ALONE, CLASS, builders.claim(size="50Gi"), *volumes)
+    assert scores(BestFit(), POD, cluster, list(sizes)) == {node: 100 - score for node, score in upstream.items()}

@@ -9,6 +9,7 @@ import yaml
 
 from binder.reservation.contract import DEFAULT_PREFIX
 from kube.leaderelection.lease import LONGEST_DURATION, LeaseTiming
+from tests.manifests.tools import KUSTOMIZE_VERSIONS, overlay_of_base
 from tests.scenarios.processes.controller import policies
 
 MANIFESTS = Path(__file__).parents[2] / "manifests"
@@ -98,3 +99,20 @@ def test_a_lease_may_last_as_long_as_ours_do_and_not_much_longer() -> None:
     }
     assert stated == {LONGEST_DURATION}
     assert LeaseTiming().duration <= LONGEST_DURATION
+
+
+@pytest.mark.parametrize("version", KUSTOMIZE_VERSIONS)
+def test_the_page_inserts_another_namespace_and_prefix(version: str) -> None:
+    page = (MANIFESTS.parent / "docs" / "security.md").read_text()
+    example = re.search(r"```yaml\n(namespace: .*?)```", page, re.DOTALL)
+    assert example
+    components = ("complete", "scheduling-gate", "scheduler", "account-limits")
+    made = overlay_of_base(components, version, **yaml.safe_load(example[1]))
+    made = [each for each in made if each["kind"] == "ValidatingAdmissionPolicy"]
+    assert len(made) == len([each for each in policies("account-limits") if each["kind"] == made[0]["kind"]])
+    for policy in made:
+        (condition,) = policy["spec"]["matchConditions"]
+        assert "'system:serviceaccount:storage-system:pvc-prebinder" in condition["expression"]
+        assert DEFAULT_PREFIX not in yaml.safe_dump(policy)
+        if "variables.prefix" in yaml.safe_dump(policy):
+            assert "'storage.example.com/'" in {each["expression"] for each in policy["spec"]["variables"]}

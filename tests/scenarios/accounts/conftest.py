@@ -1,9 +1,6 @@
 """A cluster in which all accounts are limited."""
 
 from collections.abc import AsyncIterator
-from functools import partial
-from itertools import count
-from typing import Final
 
 import pytest_asyncio
 import yaml
@@ -12,15 +9,11 @@ from devcluster.cluster import DevCluster
 from devcluster.control_plane.components import Options
 from devcluster.control_plane.nodes import spread
 from soak.stage.rights import rendered
-from tests.scenarios.accounts.stolen_token import SCHEDULER, UNINSTALL, Thief
+from tests.scenarios.accounts.policies_in_force import policies_in_force
 from tests.scenarios.environment.admin import Admin
 from tests.scenarios.environment.documents import PREFIX
-from tests.scenarios.environment.waiting import eventually
 from tests.scenarios.environment.world import World, lived_in
-from tests.scenarios.processes.controller import ACCOUNT, COMPONENTS, MANIFESTS
-
-_attempts: Final = count()
-"""Every one of them would change something: what changes nothing breaks no limit."""
+from tests.scenarios.processes.controller import COMPONENTS, MANIFESTS
 
 
 @pytest_asyncio.fixture(scope="package", loop_scope="session")
@@ -35,18 +28,7 @@ async def limited() -> AsyncIterator[World]:
         built += [document for document in job if document["kind"] != "Job"]
         await cluster.run_kubectl("apply", "-f", "-", given=yaml.safe_dump_all(built))
         async with lived_in(World(cluster, admin, PREFIX)) as world:
-            await eventually(partial(in_force, world), bool, "the policies are in force")
+            await policies_in_force(cluster, admin)
+            disks = await world.storage_class(None, "probe")
+            await world.volumes(disks, world.volume("probe", disks))
             yield world
-
-
-async def in_force(world: World) -> bool:
-    """The API server takes a policy up some time after it is stored."""
-    disks = await world.admin.find("StorageClass", world.name("probe")) or await world.storage_class(None, "probe")
-    if await world.admin.find("PersistentVolume", world.name("probe")) is None:
-        await world.admin.create(world.volume("probe", disks if isinstance(disks, str) else world.name("probe")))
-    body = {"metadata": {"labels": {"stolen": f"time-{next(_attempts)}"}}}
-    rejections = [
-        await Thief(world.cluster, who).patch("PersistentVolume", world.name("probe"), body)
-        for who in (ACCOUNT, SCHEDULER, UNINSTALL)
-    ]
-    return all("pvc-prebinder" in rejection for rejection in rejections)

@@ -1,13 +1,15 @@
 """The admission policies of manifests/components: with them the accounts can do their work, and nothing beside it."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from functools import partial
-from itertools import count
 from typing import Final
 
 import pytest
 
 from devcluster.driver.health import VolumeFault
 from tests.scenarios.accounts.documents import event, lease
+from tests.scenarios.accounts.policies_in_force import policies_in_force
 from tests.scenarios.accounts.stolen_token import SCHEDULER, Patch, Thief
 from tests.scenarios.environment.admin import Document
 from tests.scenarios.environment.documents import PREFIX, claim_spec
@@ -21,8 +23,6 @@ from tests.scenarios.processes.controller import ACCOUNT, SYSTEM, start_controll
 GATE: Final = f"{PREFIX}volumes"
 OURS: Final = {f"{PREFIX}reserved-for": "default/data"}
 REFERENCE: Final = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": "elsewhere", "name": "data"}
-_attempts: Final = count()
-"""Every one of them would change something: what changes nothing breaks no limit."""
 
 
 async def attempt(  # noqa: PLR0917 - what a request consists of
@@ -146,18 +146,57 @@ async def given_claim(world: World) -> None:
 
 async def test_without_the_rights_of_mode_complete_no_claim_gets_a_volume(limited: World) -> None:
     await given_claim(limited)
-    role = await limited.admin.get("ClusterRole", "pvc-prebinder-complete")
     bind = {
         "metadata": {"annotations": {"pv.kubernetes.io/bind-completed": "yes"}},
         "spec": {"volumeName": limited.name("probe")},
     }
-    tried = partial(attempt, limited, ACCOUNT, "PersistentVolumeClaim", "probe", bind)
-    await limited.admin.patch("ClusterRole", "pvc-prebinder-complete", {"rules": []})
-    try:
+    async with without_mode_complete(limited):
+        tried = partial(attempt, limited, ACCOUNT, "PersistentVolumeClaim", "probe", bind)
         rejection = await eventually(tried, lambda answer: "denied" in answer, "it is rejected")
         assert "in mode complete" in rejection
+
+
+@asynccontextmanager
+async def without_mode_complete(world: World) -> AsyncIterator[None]:
+    """While inside, the controller's account lacks the rights of components/complete."""
+    role = await world.admin.get("ClusterRole", "pvc-prebinder-complete")
+    await world.admin.patch("ClusterRole", "pvc-prebinder-complete", {"rules": []})
+    try:
+        yield
     finally:
-        await limited.admin.patch("ClusterRole", "pvc-prebinder-complete", {"rules": role["rules"]})
+        await world.admin.patch("ClusterRole", "pvc-prebinder-complete", {"rules": role["rules"]})
+
+
+GONE: Final = {"spec": {"claimRef": REFERENCE | {"uid": "5f1e1a3e-0000-0000-0000-000000000000"}}}
+"""Names a claim that does not exist: the PV controller takes the volume for one that its claim has left."""
+
+
+@pytest.mark.parametrize("policy", ["Delete", "Recycle"])
+async def test_without_the_rights_of_mode_complete_no_unused_volume_is_reclaimed(limited: World, policy: str) -> None:
+    name = limited.name(f"unused-{policy.lower()}")
+    made = limited.volume(f"unused-{policy.lower()}", limited.name("probe"), reclaim_policy=policy)
+    if policy == "Recycle":
+        made["spec"] |= {"csi": None, "hostPath": {"path": "/nowhere"}}
+    await limited.volumes(limited.name("probe"), made)
+    async with without_mode_complete(limited), limited.pv_controller_paused():
+        # Once it is rejected for its uid, the API server has noticed that the rights are gone.
+        tried = partial(attempt, limited, ACCOUNT, "PersistentVolume", name)
+        await eventually(partial(tried, GONE), lambda answer: "with reclaim policy Retain only" in answer, "rejected")
+        assert await tried({"spec": {"claimRef": REFERENCE}}) == ""
+        assert "with reclaim policy Retain only" in await tried(GONE)
+        assert await tried({"spec": {"claimRef": None}}) == ""
+    assert await limited.admin.find("PersistentVolume", name)
+
+
+async def test_the_status_of_a_bound_claim_stays(limited: World) -> None:
+    disks = await limited.storage_class(None, "bound")
+    await limited.volumes(disks, limited.volume("bound", disks))
+    await limited.pod("bound", {"bound": claim_spec(disks)})
+    await limited.all_run("bound")
+    for status in ({"capacity": {"storage": "9Gi"}}, {"accessModes": ["ReadWriteMany"]}):
+        body = {"status": status}
+        rejection = await attempt(limited, ACCOUNT, "PersistentVolumeClaim", "bound", body, "status")
+        assert "status of claims that are Bound" in rejection
 
 
 ON_PODS: Final[dict[str, Patch]] = {
@@ -220,11 +259,13 @@ async def test_others_are_not_concerned(limited: World) -> None:
 async def test_the_controller_does_all_its_work_within_the_limits(limited: World) -> None:
     driver = await start_directories(limited.cluster, f"{limited.namespace}.csi.example")
     flags = (endpoint_flag(driver.driver), "--health-sweep-interval=1s", "--quarantine", "--quarantine-max-share=1")
-    controller = await start_controller(limited, *flags)
+    policies = {"complete": "Delete"}
+    controller = await start_controller(limited, *flags, "--allow-delete-policy")
     try:
         for mode in ("annotate", "prebind", "complete"):
             disks = await limited.storage_class(mode, f"work-{mode}")
-            made = [limited.volume(f"{mode}-{number}", disks, zone="zone-a") for number in range(2)]
+            how = {"zone": "zone-a", "reclaim_policy": policies.get(mode, "Retain")}
+            made = [limited.volume(f"{mode}-{number}", disks, **how) for number in range(2)]
             await limited.volumes(disks, *made)
             await limited.pod(
                 f"work-{mode}", {f"{mode}-a": claim_spec(disks), f"{mode}-b": claim_spec(disks)}, gated=True
@@ -251,11 +292,9 @@ async def test_an_agent_changes_annotations_of_health_and_nothing_else(limited: 
     await limited.volumes(disks, limited.volume("watched", disks, **where))
     tried = partial(attempt, limited, "csi-controller", "PersistentVolume", name, namespace=limited.namespace)
 
-    async def labelled() -> str:
-        return await tried({"metadata": {"labels": {"stolen": f"time-{next(_attempts)}"}}})
-
-    await eventually(labelled, lambda rejection: "csi-agent" in rejection, "the policy is in force")
+    await policies_in_force(limited.cluster, limited.admin)
     for body in (
+        {"metadata": {"labels": {"a": "another"}}},
         {"metadata": {"annotations": OURS}},
         {"metadata": {"annotations": {f"{PREFIX}quarantine": "yes"}}},
         {"metadata": {"annotations": {f"{PREFIX}healthy-looking": "yes"}}},

@@ -88,7 +88,7 @@ def remove_field(volume: Volume, path: str) -> str:
 
 def pods_on(node: str) -> str:
     """Return the command that lists the pods of a node."""
-    return pods_on(field_value(node))
+    return shell("kubectl get pods -A --field-selector spec.nodeName={}", field_value(node))
 
 
 def with_default_class(facts: Facts, claim: Claim) -> Claim:

@@ -200,10 +200,17 @@ def _changing() -> Iterator[str]:
         for function in functions:
             # Not what is said about a command: that is an argument behind it.
             steps = (each for each in ast.walk(function) if isinstance(each, ast.Call) and _name(each) == "Step")
-            commands = (part for step in steps if step.args for part in ast.walk(step.args[0]))
-            texts = (part.value for part in commands if isinstance(part, ast.Constant) and isinstance(part.value, str))
-            if any(VERBS.search(text) for text in texts):
+            if any(_changes(part) for step in steps if step.args for part in ast.walk(step.args[0])):
                 yield f"{room}.{function.name}"
+
+
+def _changes(part: ast.AST) -> bool:
+    """Whether this part of a command is one that changes something, or a call that returns such a command."""
+    if isinstance(part, ast.Call) and _name(part) in {"on_claim", "on_pod"}:
+        return VERBS.search(f"kubectl {ast.literal_eval(part.args[0])} NAME") is not None
+    if isinstance(part, ast.Call):
+        return _name(part) in {"remove_field", "unannotate"}
+    return isinstance(part, ast.Constant) and isinstance(part.value, str) and VERBS.search(part.value) is not None
 
 
 def _name(call: ast.Call) -> str:

@@ -95,3 +95,14 @@ def kept_away(pod: Pod, placed: PlacedPods) -> list[TermVerdict]:
                 allowed = placed.index.everything & ~forbidden
                 verdicts.append(TermVerdict(allowed, Side.EXISTING_ANTI_AFFINITY, term))
     return verdicts
+
+
+def rejecting_keys(pod: Pod, placed: PlacedPods) -> frozenset[str]:
+    """Return the topology keys of the terms by which placed pods keep this one out of their domains."""
+    itself = group_of(pod)
+    return frozenset(
+        term.topology_key
+        for group, _ in placed.pod_groups.outspoken_about(itself)
+        for term in (group.constraints or NO_CONSTRAINTS).anti_affinity
+        if means(term, group.namespace, itself, placed.namespaces)
+    )

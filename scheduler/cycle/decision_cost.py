@@ -8,6 +8,7 @@ from typing import Final
 
 from kube.objects.memory import size_of
 from kube.objects.model import Pod
+from kube.pod_topology.pod_groups import PodGroups
 from scheduler.state.cluster import ClusterView
 
 MAX_CONSTRAINING_GROUPS: Final = 250
@@ -31,7 +32,7 @@ def is_short(pod: Pod, view: ClusterView) -> bool:
     What their claims get is evaluated for every node, and what is decided about them waits for writes in any case.
     """
     groups = view.pod_groups
-    if pod.claims or len(groups.outspoken) > MAX_CONSTRAINING_GROUPS or groups.outspoken_size > MAX_CONSTRAINING_VALUES:
+    if pod.claims or not constrain_few(groups):
         return False
     written: list[object] = [pod.constraints, pod.node_affinity]
     if max(map(len, (pod.tolerations, pod.node_selector, pod.requests))) > _USUAL or len(pod.labels) > _USUAL_LABELS:
@@ -40,3 +41,8 @@ def is_short(pod: Pod, view: ClusterView) -> bool:
         return True
     others = sum(map(len, groups.groups.values())) if pod.constraints is not None else 0
     return size_of(tuple(written)) * (len(view.nodes) + others) <= MAX_EVALUATED_BYTES
+
+
+def constrain_few(groups: PodGroups) -> bool:
+    """Whether evaluating what placed pods demand of a newcomer takes some milliseconds."""
+    return len(groups.outspoken) <= MAX_CONSTRAINING_GROUPS and groups.outspoken_size <= MAX_CONSTRAINING_VALUES

@@ -28,13 +28,6 @@ class ClusterEvent:
             return False
         return self.new is not None or not isinstance(self.old, Pod) or self.old.uid != pod.uid
 
-    def changed_pods(self) -> tuple[Pod, ...]:
-        """Return the pod before and after, none if its labels and its deletion are unchanged."""
-        old, new = self.old, self.new
-        if isinstance(old, Pod) and isinstance(new, Pod) and (old.labels, old.deleting) == (new.labels, new.deleting):
-            return ()
-        return tuple(pod for pod in (old, new) if isinstance(pod, Pod))
-
     @property
     def kind(self) -> Kind:
         item = self.old if self.new is None else self.new
@@ -48,12 +41,14 @@ class Wanted:
 
     `classes` are those of its claims without a volume, `volumes` the names of those it has or that are reserved for it,
     `drivers` those that have to attach something for it. `whole`: it was rejected before any node was evaluated.
-    `again_in` are the seconds after which time alone may help, None if it cannot. All of this changes only with one of
-    the pod's claims, and that requeues it anyway.
+    `topology_keys` are those of the terms by which placed pods keep it out, None if they were not looked up. `again_in`
+    are the seconds after which time alone may help, None if it cannot. Nothing else has to be known of what changes
+    later: it can only keep the pod out as well, or it requeues the pod.
     """
 
     classes: frozenset[str] = frozenset()
     volumes: frozenset[str] = frozenset()
     drivers: frozenset[str] = frozenset()
     whole: bool = False
+    topology_keys: frozenset[str] | None = None
     again_in: float | None = field(default=None, compare=False)

@@ -2,8 +2,8 @@
 
 The tally is AddPod and RemovePod, the hint isSchedulableAfterPodChange and isSchedulableAfterNodeChange (KEP-4247) of
 plugins/interpodaffinity. The hint is wider than upstream's: a pod that leaves can make this one the first of its
-series, a node that is removed takes its pods along. Selectors of namespaces count as matching, because their labels are
-not looked up.
+series, a node that is removed takes its pods along, and the terms of other pods count too. Selectors of namespaces
+count as matching, because their labels are not looked up.
 """
 
 from collections import Counter
@@ -29,41 +29,71 @@ from scheduler.volumes.volumes import PodInfo
 
 def neighbours_eased(pod: Pod, change: ClusterEvent, wanted: Wanted | None) -> bool:
     """A pod to be near appeared, one to be apart from left, or a node moved into another topology domain."""
-    if not neighbours_may_be_eased(pod, change, wanted):
-        return False
-    old, new = change.old, change.new
-    if not isinstance(old, Pod) or (isinstance(new, Pod) and _wants_near(pod, new)):
+    if not isinstance(change.old, Pod):
+        return neighbours_may_be_eased(pod, change, wanted)
+    if _comes_near(pod, change) or _leaves_alone(pod, change):
         return True
-    apart = (pod.constraints or NO_CONSTRAINTS).anti_affinity
-    kept_off = (old.constraints or NO_CONSTRAINTS).anti_affinity
-    if any(_may_mean(term, pod, old) for term in apart) or any(_may_mean(term, old, pod) for term in kept_off):
+    kept_off = (change.old.constraints or NO_CONSTRAINTS).anti_affinity if change.new is None else ()
+    if any(_may_mean(term, change.old, pod) for term in kept_off):
         return True
     # If no other pod is left that all terms select, this one may be the first of its series.
-    return _wants_near(pod, old) and _wants_near(pod, pod)
+    return _goes_away(pod, change) and _wants_near(pod, pod)
 
 
-def neighbours_may_be_eased(pod: Pod, change: ClusterEvent, _: Wanted | None) -> bool:
+def neighbours_may_be_eased(pod: Pod, change: ClusterEvent, wanted: Wanted | None) -> bool:
     """The same, whatever the labels of the pod."""
     old, new = change.old, change.new
     if isinstance(old, Node) or isinstance(new, Node):
-        return _labels_of(old) != _labels_of(new)
+        return _node_may_ease(pod, old, new, wanted)
     if isinstance(old, Namespace) or isinstance(new, Namespace):
         return True
-    changed = change.changed_pods()
-    if any(_wants_near(pod, neighbour) for neighbour in changed):
+    if _comes_near(pod, change) or _leaves_alone(pod, change) or _goes_away(pod, change):
         return True
-    left = [neighbour for neighbour in changed if neighbour is old]
-    apart = (pod.constraints or NO_CONSTRAINTS).anti_affinity
-    return any(
-        (neighbour.constraints or NO_CONSTRAINTS).anti_affinity
-        or any(_may_mean(term, pod, neighbour) for term in apart)
-        for neighbour in left
+    return isinstance(old, Pod) and new is None and bool((old.constraints or NO_CONSTRAINTS).anti_affinity)
+
+
+def _node_may_ease(pod: Pod, old: object, new: object, wanted: Wanted | None) -> bool:
+    """Whether a node was added where the pod may be near others, was removed, or is in another domain of some term."""
+    constraints = pod.constraints or NO_CONSTRAINTS
+    before, after = (dict(node.labels) if isinstance(node, Node) else None for node in (old, new))
+    near = {term.topology_key for term in constraints.affinity}
+    if before is None or after is None:
+        return after is None or all(key in after for key in near)
+    moved = {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)}
+    if wanted is None or wanted.topology_keys is None:
+        return bool(moved)
+    apart = {term.topology_key for term in constraints.anti_affinity} | wanted.topology_keys
+    # Without the label a node is in no domain: nothing is near there, and nothing has to be apart.
+    return any(key in after for key in moved & near) or any(key in before for key in moved & apart)
+
+
+def _comes_near(pod: Pod, change: ClusterEvent) -> bool:
+    """Whether a pod is selected by all terms of affinity that was not before."""
+    return _is_near(pod, change.new) and not _is_near(pod, change.old)
+
+
+def _goes_away(pod: Pod, change: ClusterEvent) -> bool:
+    """Whether a pod was selected by all terms of affinity that is not any more."""
+    return _is_near(pod, change.old) and not _is_near(pod, change.new)
+
+
+def _leaves_alone(pod: Pod, change: ClusterEvent) -> bool:
+    """Whether a term of anti-affinity selected a pod that it does not select any more."""
+    old, new = change.old, change.new
+    return isinstance(old, Pod) and any(
+        _may_mean(term, pod, old) and not (isinstance(new, Pod) and _may_mean(term, pod, new))
+        for term in (pod.constraints or NO_CONSTRAINTS).anti_affinity
     )
 
 
-def _shape(pod: Pod, _: Wanted | None) -> Hashable:
+def _is_near(pod: Pod, other: object) -> bool:
+    return isinstance(other, Pod) and _wants_near(pod, other)
+
+
+def _shape(pod: Pod, wanted: Wanted | None) -> Hashable:
     constraints = pod.constraints or NO_CONSTRAINTS
-    return pod.namespace, constraints.affinity, constraints.anti_affinity
+    keys = None if wanted is None else wanted.topology_keys
+    return pod.namespace, constraints.affinity, constraints.anti_affinity, keys
 
 
 class NeighbourTally:
@@ -170,10 +200,6 @@ class InterPodAffinity(Filter):
 
 def _reasons(verdict: TermVerdict, rejected: int) -> Iterable[tuple[Reason, int]]:
     return ((AFFINITY_REASONS[verdict.side], rejected),)
-
-
-def _labels_of(node: object) -> object:
-    return node.labels if isinstance(node, Node) else None
 
 
 def _wants_near(pod: Pod, other: Pod) -> bool:

@@ -12,7 +12,7 @@ from binder.assignment.pod_rejection import spread_rejection
 from binder.matching.rejection import Reason
 from kube.objects.constraints import DO_NOT_SCHEDULE, HONOR, SpreadConstraint
 from kube.objects.labels import LabelSelector, Pairs
-from kube.objects.model import Node, Pod, value_of
+from kube.objects.model import Node, Pod
 from kube.pod_topology.topology_spread import (
     NOTHING_ASKED,
     SpreadVerdict,
@@ -23,7 +23,7 @@ from kube.pod_topology.topology_spread import (
     taking_part,
     with_all_keys,
 )
-from kube.rules.selectors import matches_labels
+from kube.rules.selectors import label_keys, matches_labels
 from scheduler.framework.cluster_event import ClusterEvent, Wanted
 from scheduler.framework.plugin import Counts, Eviction, Filter, NodeRule, rule_of_verdicts
 from scheduler.framework.queueing_hint import QueueingHint
@@ -35,15 +35,21 @@ _MANY: Final = 2**62
 
 
 def spread_eased(pod: Pod, change: ClusterEvent, _: Wanted | None) -> bool:
-    """A counted pod was added or removed, or a node with one of the topology keys changed."""
+    """A counted pod was added or removed or counts otherwise, or a node that counts did."""
     if isinstance(change.old, Node) or isinstance(change.new, Node):
         return _spread_nodes_changed(pod, change)
-    return any(_is_counted(pod, other) for other in change.changed_pods())
+    selectors = [selector_of(constraint, pod) for constraint in constraints_of(pod, DO_NOT_SCHEDULE)]
+    nothing = [False for _ in selectors]
+    before, after = (
+        _is_counted(pod, other, selectors) if isinstance(other, Pod) else nothing for other in (change.old, change.new)
+    )
+    return before != after
 
 
 def _shape(pod: Pod, _: Wanted | None) -> Hashable:
     hard = constraints_of(pod, DO_NOT_SCHEDULE)
-    return pod.namespace, tuple((constraint, selector_of(constraint, pod)) for constraint in hard)
+    shapes = tuple((constraint, selector_of(constraint, pod)) for constraint in hard)
+    return pod.namespace, shapes, pod.node_selector, pod.node_affinity
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,20 +154,28 @@ def _reasons(verdict: SpreadVerdict, rejected: int) -> Iterable[tuple[Reason, in
     )
 
 
-def _is_counted(pod: Pod, other: Pod) -> bool:
-    if other.namespace != pod.namespace:
-        return False
-    selectors = (selector_of(constraint, pod) for constraint in constraints_of(pod, DO_NOT_SCHEDULE))
-    return any(selector is not None and matches_labels(selector, other.labels) for selector in selectors)
+def _is_counted(pod: Pod, other: Pod, selectors: Iterable[LabelSelector | None]) -> list[bool]:
+    if other.namespace != pod.namespace or other.deleting:
+        return [False for _ in selectors]
+    return [selector is not None and matches_labels(selector, other.labels) for selector in selectors]
 
 
 def _spread_nodes_changed(pod: Pod, change: ClusterEvent) -> bool:
+    """Whether a node that has all topology keys came or left, or one has another value of a label that counts."""
     hard = constraints_of(pod, DO_NOT_SCHEDULE)
     keys = {constraint.topology_key for constraint in hard}
-    nodes = [item for item in (change.old, change.new) if isinstance(item, Node)]
-    if not any(value_of(node.labels, key) is not None for node in nodes for key in keys):
+    nodes = [dict(item.labels) for item in (change.old, change.new) if isinstance(item, Node)]
+    counted = [all(key in labels for key in keys) for labels in nodes]
+    if not any(counted):
         return False
-    if len(nodes) == 1 or nodes[0].labels != nodes[1].labels:
+    if len(nodes) == 1 or counted[0] != counted[1]:
         return True
-    taints = {(node.taints, node.unschedulable) for node in nodes}
+    deciding = keys | (_selecting_keys(pod) if any(each.node_affinity_policy == HONOR for each in hard) else set())
+    if any(nodes[0].get(key) != nodes[1].get(key) for key in deciding):
+        return True
+    taints = {(item.taints, item.unschedulable) for item in (change.old, change.new) if isinstance(item, Node)}
     return len(taints) > 1 and any(constraint.node_taints_policy == HONOR for constraint in hard)
+
+
+def _selecting_keys(pod: Pod) -> set[str]:
+    return {key for key, _ in pod.node_selector}.union(label_keys(pod.node_affinity))

@@ -80,7 +80,7 @@ def attachable(pod: Pod, change: ClusterEvent, wanted: Wanted | None) -> bool:
     if isinstance(old, Node) or isinstance(new, Node):
         return old is None
     if isinstance(old, CSINode) or isinstance(new, CSINode):
-        return _limits(old) != _limits(new)
+        return _limit_eased(_limits(old), _limits(new), wanted)
     if isinstance(old, CSIDriver):
         return old.prevent_pod_scheduling_if_missing and not _demanding(new)
     if isinstance(new, Pod) and old is None and not frozenset(new.claim_keys).isdisjoint(pod.claim_keys):
@@ -355,6 +355,18 @@ def _limits(item: object) -> dict[str, int | None]:
     """Return the registered drivers and the attach limits they state; none of absent objects."""
     drivers = item.drivers if isinstance(item, CSINode) else ()
     return {driver.name: driver.attach_limit for driver in drivers}
+
+
+def _limit_eased(before: Mapping[str, int | None], after: Mapping[str, int | None], wanted: Wanted | None) -> bool:
+    """Whether a driver was registered, or may attach more: isSchedulableAfterCSINodeUpdated of
+    nodevolumelimits/csi.go. Here a limit that is gone counts too.
+    """
+    for driver in before.keys() | after.keys():
+        was, now = before.get(driver), after.get(driver)
+        concerned = wanted is None or driver in wanted.drivers
+        if concerned and (driver not in before or (was is not None and (now is None or now > was))):
+            return True
+    return False
 
 
 def _demanding(driver: object) -> bool:

@@ -13,16 +13,19 @@ from binder.matching.matching import class_of
 from binder.reservation.contract import Annotations
 from kube.objects.labels import Pairs
 from kube.objects.model import Claim, Namespace, Pod, Record, StorageClass, Volume, VolumeAttachment
+from kube.pod_topology.inter_pod_affinity import rejecting_keys
 from kube.pod_topology.placed_pods import NAMESPACE_NAME
 from kube.rules.disruption import DisruptionBudget
 from kube.store.node_view import used_volume
 from kube.store.snapshot import Snapshot
 from kube.store.store import Store
 from scheduler.cycle.cycle import Unschedulable
+from scheduler.cycle.decision_cost import constrain_few
 from scheduler.framework.cluster_event import ClusterEvent, Wanted
 from scheduler.framework.plugin import ScheduleResult
 from scheduler.queue.expiry import expires_in
 from scheduler.state.attach_limits import attachments_of
+from scheduler.state.cluster import ClusterView
 
 R = TypeVar("R", bound=Record)
 
@@ -157,21 +160,20 @@ def wanted_by(unschedulable: Unschedulable) -> Wanted:
     """Return what a pod waits for after a decision that found no node."""
     judgement, snapshot = unschedulable.judgement, unschedulable.cluster.storage.snapshot
     pod = judgement.info.pod
-    drivers = frozenset(driver for driver, _ in attachments_of(pod, snapshot))
-    if not pod.claims and not drivers:
-        return _NOTHING
     claims = [claim for key in pod.claim_keys if (claim := snapshot.claims.get(key)) is not None]
     reserved = {reservation.volume for reservation in judgement.info.reserved.values()}
     return Wanted(
         classes=frozenset(class_of(claim) for claim in claims),
         volumes=frozenset({claim.volume_name for claim in claims if claim.volume_name} | reserved),
-        drivers=drivers,
+        drivers=frozenset(driver for driver, _ in attachments_of(pod, snapshot)),
         whole=judgement.rejection is not None,
+        topology_keys=_topology_keys(pod, unschedulable.cluster),
         again_in=expires_in(judgement.info, unschedulable.cluster.storage, unschedulable.cluster.now),
     )
 
 
-_NOTHING: Final = Wanted()
+def _topology_keys(pod: Pod, cluster: ClusterView) -> frozenset[str] | None:
+    return rejecting_keys(pod, cluster) if constrain_few(cluster.pod_groups) else None
 
 
 def forgotten(placement: ScheduleResult, snapshot: Snapshot) -> tuple[ClusterEvent, ...]:

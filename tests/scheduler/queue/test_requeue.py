@@ -181,7 +181,10 @@ def test_what_a_rejected_pod_waits_for() -> None:
     rejected = decide(builders.pod(claims=["data", "more"]), WatchedStore(world).view(), PROFILE)
     assert isinstance(rejected, Unschedulable)
     assert wanted_by(rejected) == Wanted(
-        frozenset({"fast"}), frozenset({"pv-1"}), frozenset({"maker", "disk.csi.example"})
+        frozenset({"fast"}),
+        frozenset({"pv-1"}),
+        frozenset({"maker", "disk.csi.example"}),
+        topology_keys=frozenset(),
     )
     rejected = decide(builders.pod(claims=["missing"]), WatchedStore(world).view(), PROFILE)
     assert isinstance(rejected, Unschedulable)

@@ -193,15 +193,16 @@ class DevCluster:
         topology: Mapping[str, str] | None = None,
         generation: Generation = Generation.CONDITION,
         capacity: int | None = None,
+        flags: Sequence[str] = (),
     ) -> Driver:
         """Start the directory-backed CSI driver; its volumes live below `root`, by default in this directory.
 
-        `capacity` is the size of all volumes together, in bytes, None for no limit.
+        `capacity` is the size of all volumes together, in bytes, None for no limit; `flags` are more of its flags.
         """
         root = root or self.directory / f"volumes-{name}"
         root.mkdir(parents=True, exist_ok=True)
-        flags = [f"--generation={generation}", *([] if capacity is None else [f"--capacity={capacity}"])]
-        driver = directory_driver(name, root, topology or {}, self._running_state(), self.directory, flags)
+        given = [f"--generation={generation}", *([] if capacity is None else [f"--capacity={capacity}"]), *flags]
+        driver = directory_driver(name, root, topology or {}, self._running_state(), self.directory, given)
         await driver.start()
         return driver
 

@@ -9,12 +9,14 @@ from random import SystemRandom
 from shutil import rmtree
 from typing import Final
 
+from soak.judge.driver import judge_driver, read_record
 from soak.judge.history import read_file
 from soak.judge.replay import replay
 from soak.judge.writes import Authors, Parties, read
 from soak.report import report, shown
 from soak.run import soak
 from soak.schedule import schedule
+from soak.stage.driver import DRIVER_RECORD
 
 RESULTS: Final = Path(__file__).with_name("results")
 
@@ -32,7 +34,7 @@ def main() -> int:
     seed = SystemRandom().randrange(1_000_000) if arguments.seed is None else arguments.seed
     plan = schedule(seed, arguments.minutes * 60)
     if arguments.print_schedule:
-        for operation in sorted((*plan.operations, *plan.faults, *plan.network), key=lambda each: each.at):
+        for operation in sorted((*plan.operations, *plan.troubles), key=lambda each: each.at):
             print(operation)
         return 0
     directory = RESULTS / str(seed)
@@ -57,9 +59,11 @@ def _judge_again(directory: Path) -> int:
         authors = Authors(read(lines, Parties()))
     changes = read_file(directory / "history.jsonl")
     judged = replay(changes, authors)
-    print("\n".join(shown(judged.violations, changes, authors)))
-    print(f"{judged.states} states, {judged.own_writes} writes of ours, {len(judged.violations)} violations")
-    return 1 if judged.violations else 0
+    with (directory / DRIVER_RECORD).open(encoding="utf-8") as lines:
+        violations = [*judged.violations, *judge_driver(changes, authors, read_record(lines))]
+    print("\n".join(shown(violations, changes, authors)))
+    print(f"{judged.states} states, {judged.own_writes} writes of ours, {len(violations)} violations")
+    return 1 if violations else 0
 
 
 if __name__ == "__main__":

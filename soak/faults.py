@@ -34,6 +34,8 @@ class Faults:
             if replica is None:
                 return
             await self._process(verb, replica, fault.seconds)
+        elif subject == "driver":
+            await self._driver(verb, fault.seconds)
         else:
             await self._component(verb, self._named(subject), fault.seconds)
         self.done[fault.kind] += 1
@@ -70,6 +72,17 @@ class Faults:
         await (component.kill() if verb == "kill" else component.stop())
         await asyncio.sleep(seconds)
         await component.start(_RESTART_SECONDS)
+
+    async def _driver(self, verb: str, seconds: float) -> None:
+        driver = self._stage.driver
+        if driver is None:
+            return
+        driver.begin(verb)
+        if verb in {"pause", "kill"}:
+            await self._component(verb, driver.process, seconds)
+        else:
+            await asyncio.sleep(seconds)
+        driver.end()
 
     async def _network(self, fault: Operation, network: Network) -> None:
         try:
@@ -109,6 +122,8 @@ async def all_well(stage: Stage) -> None:
         component.resume()
         if not component.running:
             await component.start(_RESTART_SECONDS)
+    if stage.driver is not None:
+        stage.driver.heal()
     for replica in stage.processes:
         if replica.component.running:
             replica.component.resume()

@@ -11,6 +11,7 @@ from typing import Final
 
 from soak.faults import Faults, all_well
 from soak.judge.cluster import Cluster
+from soak.judge.driver import judge_driver, read_record
 from soak.judge.history import Change
 from soak.judge.logs import judge_log
 from soak.judge.remains import judge_remains
@@ -19,6 +20,7 @@ from soak.judge.rules import Violation
 from soak.judge.writes import Authors, Parties, Party, Write, read
 from soak.schedule import Operation, Schedule
 from soak.stage.client import Document
+from soak.stage.driver import DRIVER_RECORD
 from soak.stage.stage import Stage, staged
 from soak.terrain import PREFIX
 from soak.users import Users
@@ -67,10 +69,8 @@ async def soak(plan: Schedule, directory: Path, say: Callable[[str], None]) -> O
     """Run a schedule in a fresh cluster; files go below `directory`."""
     outcome = Outcome(plan, directory)
     async with staged(plan.setting, directory) as stage:
-        say(
-            f"cluster started; {len(plan.operations)} operations, {len(plan.faults) + len(plan.network)} faults to come"
-        )
-        users, faults = Users(stage.client, stage.nodes), Faults(stage)
+        say(f"cluster started; {len(plan.operations)} operations, {len(plan.troubles)} faults to come")
+        users, faults = Users(stage.client, stage.nodes, stage.driver), Faults(stage)
         outcome.violations += await _trouble(plan, users, faults, stage)
         say("waiting for the cluster to become quiet")
         await _undisturbed(plan, stage)
@@ -87,7 +87,7 @@ async def soak(plan: Schedule, directory: Path, say: Callable[[str], None]) -> O
 
 
 async def _trouble(plan: Schedule, users: Users, faults: Faults, stage: Stage) -> list[Violation]:
-    """Execute the three lanes concurrently; return the processes that ended by themselves."""
+    """Execute the four lanes concurrently; return the processes that ended by themselves."""
     start, ended = time.monotonic(), dict[str, Violation]()
 
     async def lane(operations: Sequence[Operation], do: Callable[[Operation], Awaitable[None]]) -> None:
@@ -115,6 +115,7 @@ async def _trouble(plan: Schedule, users: Users, faults: Faults, stage: Stage) -
         lanes.create_task(crowd())
         lanes.create_task(lane(plan.faults, faults.carry_out))
         lanes.create_task(lane(plan.network, faults.carry_out))
+        lanes.create_task(lane(plan.driver, faults.carry_out))
     watching.cancel()
     return list(ended.values())
 
@@ -178,6 +179,8 @@ def _judge(outcome: Outcome, logs: dict[str, str], quiet_since: float, now: floa
     outcome.states, outcome.own_writes = judged.states, judged.own_writes
     outcome.deeds, outcome.terms = judged.deeds, judged.terms
     outcome.violations += judged.violations
+    with (outcome.directory / DRIVER_RECORD).open(encoding="utf-8") as lines:
+        outcome.violations += judge_driver(outcome.changes, outcome.authors, read_record(lines))
     outcome.violations += judge_rest(judged.cluster, outcome.authors.writes, quiet_since, now)
     for name, text in logs.items():
         outcome.violations += judge_log(name, text)

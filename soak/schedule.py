@@ -58,9 +58,17 @@ _FAULTS: Final[dict[str, float]] = {
     "kill-kube-scheduler": 0.5,
 }
 _NETWORK: Final[dict[str, float]] = {"lag": 5, "slow": 3, "cutting": 2, "cut-once": 3, "silent": 2}
+_DRIVER: Final[dict[str, float]] = {
+    "hang-driver": 3,
+    "flood-driver": 3,
+    "lie-driver": 4,
+    "pause-driver": 2,
+    "kill-driver": 1,
+}
 OPERATION_KINDS: Final = (*_USERS, *_ADMINISTRATORS)
 FAULT_KINDS: Final = tuple(_FAULTS)
 NETWORK_KINDS: Final = tuple(_NETWORK)
+DRIVER_KINDS: Final = tuple(_DRIVER)
 _MODES: Final = ("complete", "complete", "complete", "prebind", "prebind", "annotate", "off", "Complete!")
 _STATES: Final = ("Degraded", "Inaccessible", "Inaccessible", "DataLoss")
 
@@ -100,7 +108,13 @@ class Schedule:
     operations: tuple[Operation, ...]
     faults: tuple[Operation, ...]
     network: tuple[Operation, ...]
-    """The three are executed concurrently."""
+    driver: tuple[Operation, ...]
+    """The four are executed concurrently."""
+
+    @property
+    def troubles(self) -> tuple[Operation, ...]:
+        """All faults."""
+        return (*self.faults, *self.network, *self.driver)
 
 
 def schedule(seed: int, seconds: float) -> Schedule:
@@ -110,7 +124,8 @@ def schedule(seed: int, seconds: float) -> Schedule:
     operations = _operations(Random(f"{seed}/operations"), seconds)
     faults = _one_by_one(Random(f"{seed}/faults"), seconds, _FAULTS)
     network = _one_by_one(Random(f"{seed}/network"), seconds, _NETWORK)
-    return Schedule(seed, seconds, setting, operations, faults, network)
+    driver = _one_by_one(Random(f"{seed}/driver"), seconds, _DRIVER)
+    return Schedule(seed, seconds, setting, operations, faults, network, driver)
 
 
 def _setting(throw: Random) -> Setting:
@@ -185,4 +200,8 @@ _LASTING: Final = {
     "kill-api-server": (0.1, 3.0),
     "stop-api-server": (0.1, 3.0),
     "kill-etcd": (0.1, 3.0),
+    "hang-driver": (5.0, 45.0),
+    "flood-driver": (5.0, 45.0),
+    "pause-driver": (5.0, 45.0),
+    "lie-driver": (5.0, 20.0),
 }

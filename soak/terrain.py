@@ -18,6 +18,9 @@ ZONES: Final = ("zone-a", "zone-b", "zone-c")
 NODES: Final = tuple(f"node-{number}" for number in range(1, 7))
 CLASSES: Final[dict[str, str]] = {"disks": "complete", "shares": "prebind", "local": "complete", "hints": "annotate"}
 """Class -> its initial mode."""
+DRIVEN_CLASS: Final = "shares"
+DRIVER: Final = "moody.csi.example"
+"""The volumes of that class have a CSI driver which the controllers probe; those of the others have none."""
 PODS: Final = 40
 VOLUMES_OF_A_CLASS: Final = 14
 GROUPS: Final = 4
@@ -42,6 +45,15 @@ def volumes() -> list[tuple[str, int]]:
     return [(name, number) for name in CLASSES for number in range(VOLUMES_OF_A_CLASS)]
 
 
+def driven_volumes() -> list[str]:
+    return [volume_name(name, number) for name, number in volumes() if name == DRIVEN_CLASS]
+
+
+def segment(number: int) -> dict[str, str]:
+    """Where a volume that is not local is accessible; empty: everywhere."""
+    return {} if number % 8 == 7 else {ZONE: ZONES[number % len(ZONES)]}
+
+
 def volume(class_name: str, number: int) -> Document:
     """A volume of 1 to 3 Gi; a local one on a node, one in eight of the others accessible everywhere, the rest in a
     zone.
@@ -52,12 +64,12 @@ def volume(class_name: str, number: int) -> Document:
         "accessModes": ["ReadWriteOnce"],
         "persistentVolumeReclaimPolicy": "Retain",
         "storageClassName": class_name,
-        "csi": {"driver": "none.csi.example", "volumeHandle": name},
+        "csi": {"driver": DRIVER if class_name == DRIVEN_CLASS else "none.csi.example", "volumeHandle": name},
     }
     if class_name == "local":
         spec["nodeAffinity"] = _only(HOSTNAME, NODES[number % len(NODES)])
-    elif number % 8 != 7:
-        spec["nodeAffinity"] = _only(ZONE, ZONES[number % len(ZONES)])
+    elif place := segment(number):
+        spec["nodeAffinity"] = _only(ZONE, place[ZONE])
     return {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}, "spec": spec}
 
 

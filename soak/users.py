@@ -11,6 +11,7 @@ import aiohttp
 from soak import terrain
 from soak.schedule import Operation
 from soak.stage.client import Client, Document, Rejected
+from soak.stage.driver import MoodyDriver
 from soak.terrain import NAMESPACE, NODES, PREFIX
 
 _AT_ONCE: Final = 12
@@ -23,8 +24,8 @@ _TAINT: Final = {"key": "soak.example/keep-away", "effect": "NoSchedule"}
 class Users:
     """One administrator's client for many concurrent operations."""
 
-    def __init__(self, client: Client, node_documents: dict[str, Document]) -> None:
-        self._client = client
+    def __init__(self, client: Client, node_documents: dict[str, Document], driver: MoodyDriver | None = None) -> None:
+        self._client, self._driver = client, driver
         self._node_documents = node_documents
         self._room = asyncio.Semaphore(_AT_ONCE)
         self.done: Counter[str] = Counter()
@@ -125,6 +126,9 @@ class Users:
         """Copy the reservation annotations of one volume to another."""
         source = await self._client.get("PersistentVolume", other)
         ours = {key: value for key, value in _annotations_of(source).items() if key.startswith(PREFIX)}
+        if _split(volume)[0] == terrain.DRIVEN_CLASS:
+            # Nobody reads health there: the driver is probed.
+            ours = {key: value for key, value in ours.items() if not key.startswith(f"{PREFIX}health")}
         await self._client.patch("PersistentVolume", terrain.volume_name(*_split(volume)), _annotations(ours))
 
     async def _strip_annotations(self, volume: str, _: str) -> None:
@@ -137,7 +141,7 @@ class Users:
 
     async def _mark_healthy(self, volume: str, _: str) -> None:
         _, document = await self._volume(volume)
-        if PREFIX + "health" in _annotations_of(document):
+        if _split(volume)[0] == terrain.DRIVEN_CLASS or PREFIX + "health" in _annotations_of(document):
             await self._publish(volume, "Healthy", "")
 
     # Administrators, about nodes and classes
@@ -177,10 +181,15 @@ class Users:
         return name, await self._client.get("PersistentVolume", name)
 
     async def _publish(self, volume: str, state: str, reason: str) -> None:
+        name = terrain.volume_name(*_split(volume))
+        if _split(volume)[0] == terrain.DRIVEN_CLASS:
+            if self._driver is not None:
+                self._driver.set_state(name, state)
+            return
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         values = {"health": state, "health-reason": reason, "health-since": now, "health-source": "soak"}
         body = _annotations({PREFIX + key: value for key, value in values.items()})
-        await self._client.patch("PersistentVolume", terrain.volume_name(*_split(volume)), body)
+        await self._client.patch("PersistentVolume", name, body)
 
     async def _set_taint(self, node: str, ours: list[Document]) -> None:
         document = await self._client.get("Node", node)

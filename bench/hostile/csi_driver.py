@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -54,7 +54,7 @@ def _disturbed(behind: str, kind: Kind) -> Callable[[asyncio.StreamReader, async
         if kind.flood:
             await _flood(writer)
         other_reader, other_writer = await asyncio.open_unix_connection(behind)
-        there = asyncio.create_task(_pass(reader, other_writer, 0, 0))
+        there = asyncio.create_task(_pass_on(reader, other_writer))
         await _pass(other_reader, writer, kind.drip, kind.cut)
         there.cancel()
         writer.close()
@@ -67,6 +67,11 @@ def _disturbed(behind: str, kind: Kind) -> Callable[[asyncio.StreamReader, async
             writer.close()
 
     return contained
+
+
+async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with suppress(OSError):
+        await _pass(reader, writer, 0, 0)
 
 
 async def _flood(writer: asyncio.StreamWriter) -> None:

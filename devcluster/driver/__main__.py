@@ -19,6 +19,7 @@ from csi.proto import csi_v1_pb2_grpc as services
 from devcluster.driver import registration
 from devcluster.driver.controller import Controller, Identity
 from devcluster.driver.generation import EXPLAINED, Generation
+from devcluster.driver.mood import Moody
 from devcluster.driver.node import Node, Place
 from devcluster.driver.publishing import Links, Mounts, Publisher
 
@@ -42,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 async def serve(options: argparse.Namespace) -> None:
     """Serve on the socket until the process is asked to end; raise RuntimeError if it cannot be opened."""
     root, generation, segment = options.root, options.generation, _segment(options)
-    server = grpc.aio.server()
+    server = grpc.aio.server(interceptors=[Moody(options.mood)] if options.mood else [])
     # The generated functions have no type annotations.
     services.add_IdentityServicer_to_server(Identity(options.name), server)  # type: ignore[no-untyped-call]
     publisher: Publisher = Mounts() if options.publish == "mount" else Links()
@@ -113,11 +114,14 @@ def _parser() -> argparse.ArgumentParser:
         metavar="SOCKET",
         help="path of a socket in the kubelet's plugins_registry, where the kubelet discovers the driver",
     )
-    _add_generation(parser)
+    _add_behaviour(parser)
     return parser
 
 
-def _add_generation(parser: argparse.ArgumentParser) -> None:
+def _add_behaviour(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--mood", type=Path, metavar="FILE", help="misbehave while this file says hang, flood or lie (default: never)"
+    )
     parser.add_argument(
         "--generation",
         type=Generation,

@@ -11,6 +11,7 @@ GATE: Final = PREFIX + "volumes"
 MODE: Final = PREFIX + "mode"
 BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
 BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
+PROBED_DRIVER: Final = "moody.csi.example"
 UNHEALTHY: Final = frozenset({"Degraded", "Inaccessible", "DataLoss"})
 RESERVATION_KEYS: Final = tuple(
     PREFIX + word
@@ -103,7 +104,13 @@ def expires_at(subject: Object | None) -> float | None:
 
 
 def unhealthy(volume: Object | None) -> bool:
-    return annotation(volume, PREFIX + "health") in UNHEALTHY
+    """Whether it is published as unhealthy, where that is what counts: see soak.judge.driver for the others."""
+    return annotation(volume, PREFIX + "health") in UNHEALTHY and not is_probed(volume)
+
+
+def is_probed(volume: Object | None) -> bool:
+    """Whether the controllers probe its driver."""
+    return bool((volume or {}).get("spec", {}).get("csi", {}).get("driver") == PROBED_DRIVER)
 
 
 def gates(pod: Object | None) -> tuple[str, ...]:

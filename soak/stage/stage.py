@@ -19,6 +19,7 @@ from soak import terrain
 from soak.schedule import Setting
 from soak.stage import rights
 from soak.stage.client import Client, Document
+from soak.stage.driver import DRIVER_RECORD, PROBE_FLAGS, MoodyDriver, start_driver
 from soak.stage.network import Network, network_to
 from soak.stage.recorder import FLAGS, Recorder, recording
 from soak.stage.replica import Replica
@@ -71,6 +72,7 @@ class Stage:
     schedulers: tuple[Replica, ...]
     nodes: dict[str, Document]
     audit_log: Path
+    driver: MoodyDriver | None
 
     @property
     def processes(self) -> tuple[Replica, ...]:
@@ -105,9 +107,13 @@ async def staged(setting: Setting, directory: Path, *, processes: bool = True) -
         networks = [await stack.enter_async_context(network_to(cluster.server)) for _ in setting.skews]
         replicas: list[Replica] = []
         schedulers: list[Replica] = []
+        driver = None
         if processes:
+            driver = await start_driver(cluster, directory / DRIVER_RECORD)
+            stack.callback(driver.close)
+            probed = [f"--csi-endpoint={driver.endpoint}", *PROBE_FLAGS]
             for number, network in enumerate(networks):
-                replicas.append(await _controller(cluster, client, number, network.address, setting))
+                replicas.append(await _controller(cluster, client, number, network.address, setting, probed))
             schedulers.append(await _scheduler(cluster, client))
         yield Stage(
             cluster,
@@ -118,6 +124,7 @@ async def staged(setting: Setting, directory: Path, *, processes: bool = True) -
             tuple(schedulers),
             {node.name: node.manifest() for node in nodes},
             audit,
+            driver,
         )
 
 
@@ -132,11 +139,13 @@ def controller_flags(number: int, setting: Setting) -> list[str]:
     return flags
 
 
-async def _controller(cluster: DevCluster, client: Client, number: int, server: str, setting: Setting) -> Replica:
+async def _controller(
+    cluster: DevCluster, client: Client, number: int, server: str, setting: Setting, probed: list[str]
+) -> Replica:
     skew = setting.skews[number]
     program = ["-m", "soak.stage.skewed_replica", str(skew)] if skew else ["-m", "prebinder.cli", "controller"]
     renew = await _tokens(cluster, client, f"replica-{number}", "pvc-prebinder", server)
-    flags = ["--mode=annotate", *controller_flags(number, setting)]
+    flags = ["--mode=annotate", *probed, *controller_flags(number, setting)]
     return await _process(cluster, f"controller-{number}", [*program, *flags], renew)
 
 

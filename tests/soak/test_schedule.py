@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from soak.schedule import FAULT_KINDS, NETWORK_KINDS, OPERATION_KINDS, schedule
+from soak.schedule import DRIVER_KINDS, FAULT_KINDS, NETWORK_KINDS, OPERATION_KINDS, schedule
 from soak.terrain import claims, pod, volume
 from soak.users import Users
 
@@ -18,11 +18,13 @@ def test_a_longer_run_begins_alike() -> None:
     assert long.operations[: len(short.operations)] == short.operations
     assert long.faults[: len(short.faults)] == short.faults
     assert long.network[: len(short.network)] == short.network
+    assert long.driver[: len(short.driver)] == short.driver
 
 
 def test_faults_of_a_lane_do_not_overlap() -> None:
     for seed in range(20):
-        for lane in (schedule(seed, 600).faults, schedule(seed, 600).network):
+        plan = schedule(seed, 600)
+        for lane in (plan.faults, plan.network, plan.driver):
             assert all(before.at + before.seconds < after.at for before, after in pairwise(lane))
 
 
@@ -35,6 +37,7 @@ def test_every_kind_happens() -> None:
     assert seen == set(OPERATION_KINDS)
     struck = {fault.kind for seed in range(20) for fault in schedule(seed, 600).network}
     assert struck == set(NETWORK_KINDS)
+    assert {fault.kind for seed in range(20) for fault in schedule(seed, 600).driver} == set(DRIVER_KINDS)
     assert {fault.kind for seed in range(20) for fault in schedule(seed, 600).faults} == set(FAULT_KINDS)
 
 

@@ -17,7 +17,7 @@ from kube.rules.selectors import node_matches, pod_node_affinity_matches
 from kube.rules.taints import tolerates_unschedulable, untolerated_taint
 from kube.rules.topology import volume_zone_matches
 
-_NOT_ALLOCATABLE: Final = (
+NOT_ALLOCATABLE: Final = (
     "none on the node; if a DeviceClass provides it, which is not counted here, leave the pod to kube-scheduler "
     "without the scheduling gate"
 )
@@ -69,7 +69,7 @@ def reject_resources(pod: Pod, name: str, free: Mapping[str, int]) -> Rejection 
     resource, wanted, left = lacking[0]
     offered = f"{format_quantity(max(left, 0), binary=resource != 'cpu')} free"
     if "/" in resource and resource not in free:
-        offered = _NOT_ALLOCATABLE
+        offered = NOT_ALLOCATABLE
     wanted_text = f"{resource} {format_quantity(wanted, binary=resource != 'cpu')}"
     return Rejection(Reason.INSUFFICIENT_RESOURCES, name, wanted_text, offered)
 

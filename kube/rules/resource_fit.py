@@ -3,13 +3,17 @@
 Amounts are nano-units by resource name (`cpu`, `memory`, `pods`, `example.com/gpu`, ...).
 """
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Container, Iterable, Mapping
 from typing import Final
 
 from kube.objects.model import Node, Pod
 from kube.rules.quantity import NANO
 
 PODS: Final = "pods"
+_OF_KUBERNETES: Final = re.compile(r"(^|\.)kubernetes\.io/")
+"""Names that are no extended resources (IsExtendedResourceName in pkg/apis/core/helper)."""
+
 _CPU_STEP: Final = NANO // 1000
 
 
@@ -43,6 +47,19 @@ def fits(free: Mapping[str, int], requests: Iterable[tuple[str, int]]) -> list[t
     """Return (resource, wanted, free) for every resource that a pod with these requests lacks; empty if it fits."""
     wanted = {PODS: NANO} | {name: amount for name, amount in requests if amount > 0}
     return [(name, amount, free.get(name, 0)) for name, amount in wanted.items() if amount > free.get(name, 0)]
+
+
+def offered_nowhere(requests: Iterable[tuple[str, int]], offers: Iterable[Container[str]]) -> tuple[str, ...]:
+    """Return the extended resources among the requests that no node offers. `offers` has the names of each node's.
+
+    A DeviceClass may provide such a resource (`spec.extendedResourceName`, KEP-5004), which is not counted here.
+    """
+    missing = [name for name, amount in requests if amount > 0 and "/" in name and not _OF_KUBERNETES.search(name)]
+    for names in offers:
+        if not missing:
+            break
+        missing = [name for name in missing if name not in names]
+    return tuple(missing)
 
 
 def has_room(free: Mapping[str, int], requests: Iterable[tuple[str, int]]) -> bool:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from binder.matching.rejection import Reason, Rejection
+from kube.rules.resource_fit import offered_nowhere
 from scheduler.cycle.cycle import Unschedulable
 from scheduler.cycle.rejections import Alike, numbers_of, rejections, states_of
 from scheduler.framework.plugin import Filter, NodeRule, Plugin, PreFilter
@@ -28,8 +29,8 @@ NO_NODES: Final = "no nodes available to schedule pods"
 class Diagnosis:
     """The reasons against all nodes. `whole` is the one against the pod itself, empty if nodes were evaluated.
 
-    `counts` are nodes by text. `reason` is the most common one, for metrics; `plugins` are those that rejected some
-    node.
+    `devices` are extended resources of the pod that no node has. `counts` are nodes by text. `reason` is the most
+    common one, for metrics; `plugins` are those that rejected some node.
     """
 
     nodes: int
@@ -37,6 +38,7 @@ class Diagnosis:
     counts: Mapping[str, int]
     reason: Reason
     plugins: frozenset[Plugin]
+    devices: tuple[str, ...] = ()
 
     @property
     def hints(self) -> frozenset[QueueingHint]:
@@ -49,6 +51,9 @@ class Diagnosis:
             return NO_NODES
         reasons = self.whole or ", ".join(sorted(f"{nodes} {text}" for text, nodes in self.counts.items()))
         parts = [f"0/{self.nodes} nodes are available:", f"{reasons}." if reasons else "", post_filter]
+        if self.devices:
+            names = ", ".join(self.devices)
+            parts.append(f"No node has {names}: if a DeviceClass provides it, leave the pod to kube-scheduler.")
         return " ".join(part for part in parts if part)
 
 
@@ -100,7 +105,10 @@ def diagnose(unschedulable: Unschedulable) -> Diagnosis:
         if left != before:
             count.plugins.add(plugin)
     reason = max(count.reasons, key=lambda reason: (count.reasons[reason], reason), default=Reason.NO_NODE_FITS)
-    return Diagnosis(len(cluster.nodes), "", count.texts, reason, frozenset(count.plugins))
+    lacking = Reason.INSUFFICIENT_RESOURCES in count.reasons
+    offers = (state.allocatable for state in cluster.nodes)
+    devices = offered_nowhere(judgement.info.pod.requests, offers) if lacking else ()
+    return Diagnosis(len(cluster.nodes), "", count.texts, reason, frozenset(count.plugins), devices)
 
 
 def _count_texts(rule: NodeRule, texts: Texts, states: Sequence[NodeInfo], count: _Count) -> int:

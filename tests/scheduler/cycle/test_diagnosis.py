@@ -164,9 +164,17 @@ CLASS = builders.storage_class()
         pytest.param(
             builders.pod(requests={"cpu": "9", "memory": "64Gi", "example.com/gpu": "1"}),
             nodes(1),
-            "0/1 nodes are available: 1 Insufficient cpu, 1 Insufficient example.com/gpu, 1 Insufficient memory.",
+            "0/1 nodes are available: 1 Insufficient cpu, 1 Insufficient example.com/gpu, 1 Insufficient memory. No "
+            "node has example.com/gpu: if a DeviceClass provides it, leave the pod to kube-scheduler.",
             {"NodeResourcesFit"},
             id="everything-that-is-lacking",
+        ),
+        pytest.param(
+            builders.pod(requests={"example.com/gpu": "2"}),
+            [builders.node("n1"), builders.node("n2", allocatable={"cpu": "1", "pods": "9", "example.com/gpu": "1"})],
+            "0/2 nodes are available: 2 Insufficient example.com/gpu.",
+            {"NodeResourcesFit"},
+            id="a-resource-that-some-node-has-too-little-of",
         ),
         pytest.param(
             builders.pod(),

@@ -107,7 +107,7 @@ CHANGING: Final[Mapping[str, Change]] = {
         claim(spec={"selector": {"matchLabels": {"tier": "gold"}}}), DYNAMIC, driver(), shows="StorageClass/fast"
     ),
     "claims.claim_and_class.selector_too_large": _claim(
-        claim(spec=LARGE_SELECTOR), storage_class(), volume(), shows=""
+        claim(spec=LARGE_SELECTOR), storage_class(mode="Immediate"), volume(), shows=""
     ),
     "claims.claim_and_class.ambiguous_default_class": _claim(
         claim(storage_class=None),

@@ -292,3 +292,13 @@ def test_what_would_only_add_to_the_answer_is_named(forbidden: Source) -> None:
     item = why("pod/db-0", *documents, without=[forbidden])
     assert item.code is Reason.TOPOLOGY_CONFLICT
     assert [skipped.resource for skipped in item.skipped] == [forbidden]
+
+
+def test_a_resource_that_no_node_has_may_be_one_of_a_device_class() -> None:
+    requests = {"resources": {"requests": {"example.com/gpu": "1"}}}
+    waits = pod("db-0", "data", spec={"containers": [{"name": "db", **requests}]})
+    item = why("pod/db-0", waits, *BOUND, node("a1"))
+    assert item.code is Reason.NO_NODE_FITS
+    evidence = next(each for each in item.evidence if each.object.endswith("resources.requests"))
+    assert evidence.found == "example.com/gpu, which no node has; DeviceClasses are not read"
+    assert any("DeviceClass" in step for step in item.next)

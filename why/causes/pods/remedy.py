@@ -4,9 +4,11 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from binder.matching.evidence import affinity_text
+from binder.matching.node_fit import NOT_ALLOCATABLE
 from binder.matching.rejection import Reason
 from kube.objects.model import Node, Pod, Volume
 from kube.plain_text import shell
+from kube.rules.resource_fit import offered_nowhere
 from kube.rules.selectors import label_keys
 from kube.rules.topology import HOSTNAME_LABEL, ZONE_LABEL
 from why.causes.finding import Step
@@ -104,6 +106,16 @@ def selection_of(pod: Pod, verdicts: NodeVerdicts) -> Iterator[Evidence]:
     yield Evidence(pod_object(pod, "spec.nodeSelector and affinity"), "", ", ".join(wanted))
 
 
+def devices_of(pod: Pod, verdicts: NodeVerdicts) -> Iterator[Evidence]:
+    """Yield the extended resources that no node has: one of a DeviceClass looks like one that nothing provides."""
+    for name in offered_nowhere(pod.requests, (dict(verdict.node.allocatable) for verdict in verdicts.every)):
+        yield Evidence(
+            pod_object(pod, "spec.containers[*].resources.requests"),
+            "a node or a DeviceClass (spec.extendedResourceName) that provides it",
+            f"{name}, which no node has; DeviceClasses are not read",
+        )
+
+
 def _distance(verdict: NodeVerdict) -> tuple[bool, bool, int]:
     """Order nodes by how likely they become usable: a node that the pod does not select never does."""
     reasons = {rejection.reason for rejection in (*verdict.by_others, *verdict.by_volumes)}
@@ -119,6 +131,8 @@ def _look_for(verdict: NodeVerdict, *, may_add: bool) -> str:
         return "it is kept for pods of the control plane: add a node for others"
     if first is not None and first.reason is Reason.TAINT_NOT_TOLERATED:
         return "find out what has tainted it; the taint goes with its cause"
+    if first is not None and first.offered == NOT_ALLOCATABLE:
+        return "no node has this resource: install what provides it, or see whether a DeviceClass does"
     if first is not None and first.reason is Reason.HOST_PORT_TAKEN:
         return "another pod has the host port there"
     if first is not None and first.reason is Reason.DISK_IN_USE:

@@ -22,7 +22,7 @@ from why.causes.objects import (
     volume_link,
 )
 from why.causes.pods.node_verdicts import NodeVerdict, node_verdicts
-from why.causes.pods.remedy import out_of_every_reach, out_of_reach_of_its_node, remedy, selection_of
+from why.causes.pods.remedy import devices_of, out_of_every_reach, out_of_reach_of_its_node, remedy, selection_of
 from why.facts.facts import Facts, Source
 from why.report.report import Evidence, Link
 
@@ -198,7 +198,11 @@ def no_node_fits(facts: Facts, pod: Pod) -> Finding | None:
         Reason.NO_NODE_FITS,
         message,
         (pod_link(pod),),
-        (*(Evidence(place, "", words) for place, words in verdicts.places), *selection_of(pod, verdicts)),
+        (
+            *(Evidence(place, "", words) for place, words in verdicts.places),
+            *selection_of(pod, verdicts),
+            *devices_of(pod, verdicts),
+        ),
         (remedy(verdicts, ""),),
     )
 

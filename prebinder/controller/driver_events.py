@@ -1,5 +1,6 @@
 """Events about a driver whose answers exceed a limit: its volumes are then Unknown, and the driver has to be mended."""
 
+import logging
 from collections.abc import Callable
 from typing import Final
 
@@ -9,9 +10,11 @@ from kube.client.event_recorder import EventDraft, EventSink, ObjectRef
 from kube.clock import Clock
 from prebinder.metrics.drivers import DriverMetrics
 
+logger = logging.getLogger(__name__)
+
 LIMIT_EXCEEDED: Final = "DriverLimitExceeded"
 PAUSE_SECONDS: Final = 60.0
-"""Between two Events about the same limit of a driver, which may exceed it at every call."""
+"""Between two Events, and lines of the log, about the same limit of a driver, which may exceed it at every call."""
 
 
 class DriverEvents:
@@ -36,7 +39,9 @@ class DriverEvents:
         if now < self._next.get((driver, limit), now):
             return
         self._next[driver, limit] = now + PAUSE_SECONDS
+        about = {"driver": driver, "reason": limit, "error": details}
+        logger.warning("An answer of the CSI driver exceeds a limit", extra=about)
         note = f"An answer of CSI driver {driver} was not used because it exceeds a limit ({limit}): {details}. "
         note += "Health that it reports this way stays Unknown until the driver keeps to the limit"
-        about = ObjectRef("storage.k8s.io/v1", "CSIDriver", driver, uid=self._uid_of(driver))
-        self._sink.publish(EventDraft(about, None, "Warning", LIMIT_EXCEEDED, "CheckHealth", note))
+        regarding = ObjectRef("storage.k8s.io/v1", "CSIDriver", driver, uid=self._uid_of(driver))
+        self._sink.publish(EventDraft(regarding, None, "Warning", LIMIT_EXCEEDED, "CheckHealth", note))

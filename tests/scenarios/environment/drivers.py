@@ -1,6 +1,6 @@
 """Two kinds of CSI driver behind one face: ours, of directories, and the Go mock of Kubernetes' end-to-end tests."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Protocol
@@ -68,10 +68,10 @@ class Mock:
 
 
 async def start_directories(
-    cluster: DevCluster, name: str, generation: Generation = Generation.CONDITION
+    cluster: DevCluster, name: str, generation: Generation = Generation.CONDITION, flags: Sequence[str] = ()
 ) -> Directories:
     root = cluster.directory / f"volumes-{name}"
-    driver = await cluster.start_driver(name, root, {ZONE: "zone-a"}, generation)
+    driver = await cluster.start_driver(name, root, {ZONE: "zone-a"}, generation, flags=flags)
     return Directories(driver, root)
 
 

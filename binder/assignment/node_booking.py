@@ -12,6 +12,7 @@ from binder.assignment.other_pods import OtherPods
 from binder.assignment.topologies import Topology
 from binder.booking.bookings import Bookings
 from binder.booking.room import Attach, Room, attach_of
+from binder.booking.seats import Newcomer
 from binder.health.node_storage import reject_storage
 from binder.matching.node_fit import (
     reject_attachments,
@@ -124,12 +125,14 @@ class NodeBooking:
             name = self._others.find(demand, volumes.values(), topology, self._fits(demand, attach))
         return name
 
-    def keep(self, demand: Demand, node: str, volumes: Mapping[str, Volume]) -> None:
-        """Book the pod on the node that `node_for` returned."""
+    def keep(self, demand: Demand, node: str, volumes: Mapping[str, Volume]) -> bool:
+        """Book the pod on the node that `node_for` returned; False if it has no room any more."""
         attach = attach_of_pod(demand, volumes)
+        if not self._has_room_made(demand, node, attach):
+            return False
         if self._others is not None and self._others.is_tied(demand):
             self._others.take(demand, volumes.values(), node, self._fits(demand, attach))
-        self.take(demand, node, attach)
+        return self.take(demand, node, attach)
 
     def _fits(self, demand: Demand, attach: Attach) -> Callable[[Node], bool]:
         known = self._good.setdefault((attach, demand.needs_of_node), {})
@@ -155,9 +158,12 @@ class NodeBooking:
             fitting.close_first()
         return self._make_room(demand, topology, attach)
 
-    def take(self, demand: Demand, node: str, attach: Attach) -> None:
-        """Book the pod on the node."""
+    def take(self, demand: Demand, node: str, attach: Attach) -> bool:
+        """Book the pod on the node; False if it has no room any more."""
+        if not self._has_room_made(demand, node, attach):
+            return False
         self._room(node).take(_requests_of(demand, node), _anchored(demand), attach)
+        return True
 
     def give_back(self, demand: Demand, node: str, attach: Attach) -> None:
         """Undo `take`."""
@@ -233,12 +239,28 @@ class NodeBooking:
             return None
         fitting = self._fitting_nodes(demand, topology, attach)
         fitting.read_all()
-        for node in fitting.nodes:
-            self._room(node.name)
-            if self._seats.make_room(node.name, partial(self._has_room, demand, node, attach)):
-                self._given_back.append(node.name)
-                return node.name
-        return None
+        return next((node.name for node in fitting.nodes if self._has_room_made(demand, node.name, attach)), None)
+
+    def _has_room_made(self, demand: Demand, name: str, attach: Attach) -> bool:
+        """Whether the node has room, if need be after waiting pods were moved: also back, as the search for another
+        place for this pod may have moved them here.
+        """
+        node, room = self._view.snapshot.nodes[name], self._room(name)
+        if self._has_room(demand, node, attach):
+            return True
+        takes = (_requests_of(demand, name), _anchored(demand), attach)
+
+        def take() -> bool:
+            if not self._has_room(demand, node, attach):
+                return False
+            room.take(*takes)
+            return True
+
+        newcomer = Newcomer(take, partial(room.give_back, *takes))
+        made = self._bookings.any_movable and self._seats.make_room(name, newcomer)
+        if made:
+            self._given_back.append(name)
+        return made
 
     def _room(self, name: str) -> Room:
         return self._seats.room(name)

@@ -166,9 +166,7 @@ class Placing:
     def place(self, demand: Demand) -> PlacedPod | None:
         """Place the pod where its volumes waste least, or return None if nothing is left for it."""
         best = self.best(demand)
-        if best is not None:
-            self._keep(best)
-        return best
+        return best if best is not None and self._keep(best) else None
 
     def best(self, demand: Demand) -> PlacedPod | None:
         """Return how `place` would place the pod, without placing it."""
@@ -246,10 +244,12 @@ class Placing:
                 break
         return tuple(topologies.values())[:most]
 
-    def _keep(self, placed: PlacedPod) -> None:
+    def _keep(self, placed: PlacedPod) -> bool:
+        if not self.booking.keep(placed.demand, placed.node, placed.volumes):
+            return False
         self.placed[placed.demand.pod.key] = placed
         self.taken.update([volume.name for volume in placed.volumes.values()])
-        self.booking.keep(placed.demand, placed.node, placed.volumes)
+        return True
 
     def in_topology(self, demand: Demand, topology: Topology) -> PlacedPod | None:
         """Return how the pod could be placed in this topology with what is left, or None."""

@@ -6,6 +6,8 @@ leave a full node are tried alone, then in twos and threes, and a limited number
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from typing import Final
 
@@ -25,6 +27,18 @@ Suits = Callable[[Booked, str], bool]
 """Whether a node would take the pod if it had room."""
 Beside = Callable[[Booked, Collection[Booked]], bool]
 """Whether the pod may be on a node together with these."""
+
+
+@dataclass(frozen=True, slots=True)
+class Newcomer:
+    """Another pod for which room is made on a node. `take` books it there, False if it has no room; `give_back` undoes
+    it.
+    """
+
+    take: Callable[[], bool]
+    give_back: Callable[[], None]
+
+
 _Queue = Sequence[tuple[Booked, int]]
 """Pods to be booked, each on one of these nodes."""
 
@@ -73,9 +87,13 @@ class Seats:
         """Book the pod on a possible node if it can be done, also by moving others."""
         return self._seated([(booked, booked.possible)], frozenset())
 
-    def make_room(self, name: str, enough: Callable[[], bool]) -> bool:
-        """Move pods away from the node so that there is `enough`; False, and nothing has changed, if that fails."""
-        return any(self._moved(leaving, name, enough, (), frozenset()) for leaving in self._leaving(name, frozenset()))
+    def make_room(self, name: str, newcomer: Newcomer) -> bool:
+        """Move pods away from the node so that it takes the newcomer; False, and nothing has changed, if that fails."""
+        for leaving in self._leaving(name, frozenset()):
+            if self._moved(leaving, name, newcomer, (), frozenset()):
+                newcomer.give_back()
+                return True
+        return False
 
     def _seated(self, queue: _Queue, moved: frozenset[str]) -> bool:
         """Book all of the queue; False, and nothing has changed, if that cannot be done."""
@@ -121,35 +139,29 @@ class Seats:
         if not self._suits(booked, name):
             return False
 
-        def taken() -> bool:
+        def take() -> bool:
             if not self.room(name).has(booked.waiting.pod.requests, booked.used) or not self._may_join(booked, name):
                 return False
             self.put(booked, name)
             return True
 
-        for leaving in self._leaving(name, moved):
-            if self._moved(leaving, name, taken, rest, moved | {booked.key}):
-                return True
-            if booked.key in self.node_of:
-                self.remove(booked)
-        return False
+        newcomer = Newcomer(take, partial(self.remove, booked))
+        return any(
+            self._moved(leaving, name, newcomer, rest, moved | {booked.key}) for leaving in self._leaving(name, moved)
+        )
 
     def _moved(
-        self,
-        leaving: Sequence[Booked],
-        name: str,
-        enough: Callable[[], bool],
-        rest: _Queue,
-        moved: frozenset[str],
+        self, leaving: Sequence[Booked], name: str, newcomer: Newcomer, rest: _Queue, moved: frozenset[str]
     ) -> bool:
-        """Move these pods away from the node, if there is `enough` then, and book the rest of a queue."""
+        """Move these pods away from the node, if it takes the newcomer then, and book the rest of a queue."""
         elsewhere = ~(1 << self._sets.numbers[name])
         for booked in leaving:
             self.remove(booked)
-        if enough():
+        if newcomer.take():
             queue = [(booked, booked.possible & elsewhere) for booked in leaving]
             if self._seated([*queue, *rest], moved | {booked.key for booked in leaving}):
                 return True
+            newcomer.give_back()
         for booked in leaving:
             self.put(booked, name)
         return False

@@ -68,7 +68,8 @@ class _SolutionPlacing:
                 if demand is None or not all(self._matching.add(self._number[kind]) for kind in kinds):
                     # No solution of the program has more pods or claims than there are.
                     return
-                booking.take(demand, node, shape.attach)
+                if not booking.take(demand, node, shape.attach):
+                    return
                 self._on_nodes.append((demand, shape, topology, node))
 
     def _settle(self) -> None:

@@ -6,7 +6,6 @@ Plan, probe what was chosen, plan again, until everything chosen has a recent ve
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from datetime import datetime, timedelta
-from typing import Final
 
 from csi.drivers import Key
 from csi.health.verdict import USABLE, HealthState, Verdict
@@ -16,9 +15,6 @@ from kube.persistent_map import Map
 Probing = Callable[[str, str, timedelta], Awaitable[Verdict]]
 """`Drivers.verdict`: driver, handle, and the age that a verdict may have."""
 
-MAX_VERDICTS: Final = 20_000
-"""Verdicts kept before the outdated ones are dropped: many times what is chosen within one maximum age."""
-
 
 class HealthGate:
     """Verdicts on recently chosen volumes. `max_age` is the plan's: older ones do not count."""
@@ -26,6 +22,7 @@ class HealthGate:
     def __init__(self, probing: Probing, max_age: timedelta) -> None:
         self._probing = probing
         self._max_age = max_age
+        self._drop_at: datetime | None = None
         self.verdicts: Map[Key, Verdict] = Map()
 
     async def probe(self, chosen: Iterable[Volume], now: datetime) -> bool:
@@ -34,10 +31,9 @@ class HealthGate:
         Volumes that are not CSI have no driver to probe.
         """
         stale = self.unprobed(chosen, now)
+        if stale:
+            self._drop_outdated(now)
         await asyncio.gather(*(self._probe(volume) for volume in stale))
-        if len(self.verdicts) > MAX_VERDICTS:
-            kept = {key: verdict for key, verdict in self.verdicts.items() if verdict.stands(now, self._max_age)}
-            self.verdicts = Map(kept)
         return bool(stale)
 
     def unprobed(self, chosen: Iterable[Volume], now: datetime) -> list[Volume]:
@@ -67,6 +63,14 @@ class HealthGate:
     def _fresh(self, volume: Volume, now: datetime) -> bool:
         verdict = self.verdicts.get((volume.driver, volume.handle))
         return verdict is not None and verdict.stands(now, self._max_age)
+
+    def _drop_outdated(self, now: datetime) -> None:
+        """Do so once within the maximum age: what was reported of volumes that are no longer chosen takes memory."""
+        if self._drop_at is not None and now < self._drop_at:
+            return
+        self._drop_at = now + self._max_age
+        kept = {key: verdict for key, verdict in self.verdicts.items() if verdict.stands(now, self._max_age)}
+        self.verdicts = Map(kept)
 
     async def _probe(self, volume: Volume) -> None:
         verdict = await self._probing(volume.driver, volume.handle, self._max_age)

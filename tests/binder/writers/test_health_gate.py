@@ -55,3 +55,12 @@ async def test_a_clock_that_is_set_back_outdates_verdicts() -> None:
     clock.set_time(-3600)
     assert await gate.probe(chosen, clock.now())
     assert not await gate.probe(chosen, clock.now())
+
+
+async def test_what_was_reported_of_volumes_chosen_long_ago_is_dropped() -> None:
+    clock = FakeClock()
+    gate = HealthGate(Doctor(clock).verdict, timedelta(seconds=30))
+    for number in range(10):
+        await gate.probe([volume(f"pv-{number}", source="csi")], clock.now())
+        clock.jump(20)
+    assert set(gate.verdicts) == {("disk.csi.example", f"handle-pv-{number}") for number in (7, 8, 9)}

@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Final
 
-from binder.controllers.head_start import HeadStart
+from binder.controllers.deference import Deference
 from binder.controllers.planner import Planner
+from binder.controllers.pod_progress import PodProgress
 from binder.controllers.wakeups import Wakeups
 from binder.matching.matching import binding_mode, class_of
 from binder.matching.rejection import Reason
 from binder.model.decision import Applied, Decision, Finish, Lost, Mode, Outdated, Placement, Reject, Reserve, Wait
 from binder.model.demand import MAX_CLAIMS
-from binder.planning.commitment import scheduler_may_serve
 from binder.planning.pod_claims import all_bound, begun, claims_of, nothing_left, open_claims
 from binder.reporting.announce import Announcer
 from binder.reporting.observe import BindMetrics
@@ -40,24 +40,6 @@ ROUNDS: Final = 10
 """Plans with probes in between, before the pod yields to others."""
 MAX_PROBE_SECONDS: Final = 1.0
 """Seconds that probes may take without making the plan too old to execute."""
-HINT_AFTER: Final = 5.0
-"""Seconds after which a pod that its scheduler may be working on gets its hint.
-
-A hint changes the volume, so that a concurrent write of kube-scheduler fails, and a pod with several claims may be left
-with only some of them bound (volumebinding bindAPIUpdate). While a scheduler is active for any pod, others may only be
-waiting for their turn in its queue.
-"""
-HINT_AT_LATEST: Final = 30.0
-"""Seconds after which a pod gets its hint however busy schedulers are, unless a bind of its own is in progress."""
-COMMIT_AFTER: Final = 5.0
-"""Seconds for which schedulers must have begun no bind before volumes are committed to a pod reported as unschedulable,
-and for which a pod with several claims must have been servable.
-
-What makes it possible to serve the pod (a new volume, a claim that its scheduler had not seen yet) makes kube-scheduler
-try it and others again. It commits volumes claim by claim, and keeps what it committed before it lost one to us.
-"""
-COMMIT_AT_LATEST: Final = 30.0
-"""Seconds after which volumes are committed to such a pod however busy schedulers are."""
 FIRST_RETRY: Final = 1.0
 MAX_RETRY_SECONDS: Final = 60.0
 """Seconds. A rejected pod, or one that lost a volume, is retried after this, growing; a relevant change wakes it
@@ -70,21 +52,6 @@ KEEP_AT_MOST: Final = 30.0
 kube-scheduler places those within seconds. If it cannot for a reason that is not known here, the pod does not wait for
 ever.
 """
-
-
-@dataclass(slots=True)
-class _History:
-    """A pod's history: consecutive rejections, losses and gates that could not be removed."""
-
-    rejections: int = 0
-    losses: int = 0
-    gates_kept: int = 0
-    kept_since: float | None = None
-
-    def kept_gate(self) -> int:
-        """Count another failure to remove its scheduling gate."""
-        self.gates_kept += 1
-        return self.gates_kept
 
 
 @dataclass(slots=True)
@@ -102,17 +69,13 @@ class Reconciler:
     clock: Clock
     rng: Random
     metrics: BindMetrics
-    _histories: dict[str, _History] = field(default_factory=dict)
-    _standing: dict[str, Reason] = field(default_factory=dict)
-    _since: dict[str, float] = field(default_factory=dict)
-    _seen_at: dict[str, float] = field(default_factory=dict)
-    _looked_at: dict[str, float] = field(default_factory=dict)
-    _servable_since: dict[str, float] = field(default_factory=dict)
-    _at_work: float = float("-inf")
-    _head_start: HeadStart = field(init=False)
+    _pods: dict[str, PodProgress] = field(default_factory=dict)
+    _reserved_at: dict[str, float] = field(default_factory=dict)
+    """When volumes were chosen for claims that are not bound yet, by the claims' keys."""
+    _deference: Deference = field(init=False)
 
     def __post_init__(self) -> None:
-        self._head_start = HeadStart(self.clock)
+        self._deference = Deference(self.store, self.clock)
 
     async def run(self) -> None:
         """Reconcile until the queue is shut down. Start it when all kinds are synced, not before."""
@@ -134,31 +97,32 @@ class Reconciler:
             return await self._done(key, pod, known)
         if all_bound(pod, self.store.snapshot()):
             return await self._let_go(pod, known)
-        self._seen_at.setdefault(key, self.clock.monotonic())
-        wait = self._seconds_to_hint(pod)
-        if wait > 0 and not begun(pod, self.store.snapshot()):
-            self._standing[key] = Reason.PROGRESSING
-            return wait
+        progress = self._progress(key)
+        if progress.seen_at is None:
+            progress.seen_at = self.clock.monotonic()
         if begun(pod, self.store.snapshot()):
-            self._notice_bind(pod)
-        decision = await self._decide(key)
-        if isinstance(decision, Finish) and (wait := self._head_start.seconds_left(key)) > 0:
-            self._standing[key] = Reason.PROGRESSING
+            self._deference.bind_begun(pod)
+        elif (wait := self._deference.seconds_left(pod)) > 0:
+            progress.waits_for = Reason.PROGRESSING
             return wait
-        self._head_start.forget(key)
+        decision = await self._decide(key)
+        if isinstance(decision, Finish) and (wait := self._deference.seconds_left(pod, decision)) > 0:
+            self._progress(key).waits_for = Reason.PROGRESSING
+            return wait
+        self._deference.taken_over(key)
         if decision is None:
             return FIRST_RETRY
-        if isinstance(decision, Reserve) and (wait := self._seconds_to_write(decision)) > 0:
+        if isinstance(decision, Reserve) and (wait := self._deference.seconds_left(decision.pod, decision)) > 0:
             self.planner.settled(key)
-            self._standing[key] = Reason.PROGRESSING
+            self._progress(key).waits_for = Reason.PROGRESSING
             return wait
         return await self._carry_out(pod, decision, known)
 
     async def _carry_out(self, pod: Pod, decision: Decision, known: Mapping[str, KnownClaim]) -> float | None:
         if isinstance(decision, Reserve | Finish):
-            self._standing[pod.key] = Reason.ALREADY_RESERVED
+            self._progress(pod.key).waits_for = Reason.ALREADY_RESERVED
             return await self._act(decision, known)
-        self._standing[pod.key] = decision.reason
+        self._progress(pod.key).waits_for = decision.reason
         if isinstance(decision, Reject):
             return self._reject(decision) if self._may_keep(decision) else await self._lift(pod, known, None)
         wake = None if decision.until is None else max(0.0, (decision.until - self.clock.now()).total_seconds())
@@ -182,53 +146,28 @@ class Reconciler:
             return FIRST_RETRY
         keeping = {Reason.NO_NODE_FITS, Reason.OTHER_POD_PENDING}
         if isinstance(decision, Reject) and decision.reason in keeping and self._may_keep(decision):
-            self._standing[pod.key] = decision.reason
+            self._progress(pod.key).waits_for = decision.reason
             return self._reject(decision)
         return await self._done(pod.key, pod, known, node=decision.node if isinstance(decision, Wait) else "")
 
     def _may_keep(self, decision: Reject) -> bool:
         """Whether the pod stays behind its gate: with its volumes, and room that is booked for others, not for ever."""
-        history, now = self._history(decision.pod.key), self.clock.monotonic()
+        progress, now = self._progress(decision.pod.key), self.clock.monotonic()
         if decision.reason is not Reason.OTHER_POD_PENDING:
-            history.kept_since = None
+            progress.kept_since = None
             return True
-        if history.kept_since is None:
-            history.kept_since = now
-        return now - history.kept_since < KEEP_AT_MOST
+        if progress.kept_since is None:
+            progress.kept_since = now
+        return now - progress.kept_since < KEEP_AT_MOST
 
     def pending(self) -> Iterator[tuple[Claim, Reason]]:
         """Yield the unbound claims of pods reconciled so far, and what each waits for."""
         snapshot = self.store.snapshot()
-        for key, reason in self._standing.items():
-            pod = snapshot.pods.get(key)
+        for key, progress in self._pods.items():
+            pod = snapshot.pods.get(key) if progress.waits_for is not None else None
             for claim in open_claims(pod, snapshot) if pod is not None else ():
-                yield claim, reason
-
-    def _notice_bind(self, pod: Pod) -> None:
-        """Note that a bind of the pod was begun: by its scheduler, unless the pod has a gate."""
-        self._head_start.noticed(pod.key)
-        if not pod.scheduling_gates:
-            self._at_work = self.clock.monotonic()
-
-    def _seconds_to_hint(self, pod: Pod) -> float:
-        """Return how long the pod still waits for a hint."""
-        if not scheduler_may_serve(pod):
-            return 0.0
-        now = self.clock.monotonic()
-        if begun(pod, self.store.snapshot()):
-            self._looked_at[pod.key] = self._at_work = now
-        since = self._looked_at.setdefault(pod.key, now)
-        return min(max(since, self._at_work) + HINT_AFTER, since + HINT_AT_LATEST) - now
-
-    def _seconds_to_write(self, decision: Reserve) -> float:
-        """Return how long its scheduler still has for another attempt at the pod."""
-        pod = decision.pod
-        if pod.scheduling_gates or scheduler_may_serve(pod):
-            return self._seconds_to_hint(pod)
-        now = self.clock.monotonic()
-        since = self._servable_since.setdefault(pod.key, now)
-        quiet_since = self._at_work if len(decision.placements) == 1 else max(since, self._at_work)
-        return min(quiet_since + COMMIT_AFTER, since + COMMIT_AT_LATEST) - now
+                assert progress.waits_for is not None
+                yield claim, progress.waits_for
 
     async def _decide(self, key: str) -> Decision | None:
         """Plan until every chosen volume has a recent verdict; None if that takes too long or the pod is gone."""
@@ -253,7 +192,7 @@ class Reconciler:
 
     async def _act(self, decision: Reserve | Finish, known: Mapping[str, KnownClaim]) -> float | None:
         for placement in decision.placements:
-            self._since.setdefault(placement.claim.key, self.clock.monotonic())
+            self._reserved_at.setdefault(placement.claim.key, self.clock.monotonic())
         try:
             outcome = await self.actor.act(decision)
         except TerminalError as error:
@@ -274,7 +213,7 @@ class Reconciler:
             return self._again(decision, outcome.why)
         self.announcer.reserved(decision)
         self.wakeups.forget(decision.pod.key)
-        self._histories.pop(decision.pod.key, None)
+        self._progress(decision.pod.key).forget_failures()
         held = {placement.claim.key for placement in decision.placements}
         unread = {key: claim for key, claim in known.items() if key not in held}
         prebound = decision.placements if isinstance(decision, Reserve) and decision.mode is Mode.PREBIND else ()
@@ -308,23 +247,25 @@ class Reconciler:
             self.planner.settled(pod.key)
         if lifted:
             return wake
-        return backoff(self._history(pod.key).kept_gate(), FIRST_RETRY, MAX_RETRY_SECONDS, self.rng.random())
+        progress = self._progress(pod.key)
+        progress.gates_kept += 1
+        return backoff(progress.gates_kept, FIRST_RETRY, MAX_RETRY_SECONDS, self.rng.random())
 
-    def _history(self, key: str) -> _History:
-        return self._histories.setdefault(key, _History())
+    def _progress(self, key: str) -> PodProgress:
+        return self._pods.setdefault(key, PodProgress())
 
     def _again(self, decision: Reserve | Finish, why: str) -> float:
         """Plan again at once; only a pod that needs it repeatedly waits longer each time."""
         self.planner.settled(decision.pod.key)
         logger.info("Reservation lost; replanning the pod", extra={"pod": decision.pod.key, "error": why})
-        history = self._history(decision.pod.key)
-        history.losses += 1
-        if history.losses == 1:
+        progress = self._progress(decision.pod.key)
+        progress.losses += 1
+        if progress.losses == 1:
             return 0.0
-        return backoff(history.losses - 1, FIRST_RETRY / 10, MAX_RETRY_SECONDS, self.rng.random())
+        return backoff(progress.losses - 1, FIRST_RETRY / 10, MAX_RETRY_SECONDS, self.rng.random())
 
     def _reject(self, decision: Reject) -> float:
-        self._servable_since.pop(decision.pod.key, None)
+        self._deference.not_servable(decision.pod.key)
         snapshot = self.store.snapshot()
         claims = open_claims(decision.pod, snapshot)
         for claim in claims:
@@ -340,9 +281,9 @@ class Reconciler:
 
     def _later(self, decision: Decision) -> float:
         """Return the growing delay in seconds before a pod that got nothing is retried."""
-        history = self._history(decision.pod.key)
-        history.rejections += 1
-        return backoff(history.rejections, FIRST_RETRY, MAX_RETRY_SECONDS, self.rng.random())
+        progress = self._progress(decision.pod.key)
+        progress.rejections += 1
+        return backoff(progress.rejections, FIRST_RETRY, MAX_RETRY_SECONDS, self.rng.random())
 
     def _count(self, decision: Reserve | Finish, outcome: Applied | Lost) -> None:
         classes = self.store.snapshot().classes
@@ -354,13 +295,13 @@ class Reconciler:
             if isinstance(outcome, Lost):
                 self.metrics.failed(name, outcome.reason)
             elif isinstance(decision, Reserve):
-                now = self.clock.monotonic()
-                self.metrics.reserved_after(name, binding, now - self._seen_at.get(decision.pod.key, now))
+                now, seen_at = self.clock.monotonic(), self._progress(decision.pod.key).seen_at
+                self.metrics.reserved_after(name, binding, 0.0 if seen_at is None else now - seen_at)
 
     def _claim_changed(self, old: Claim | None, new: Claim | None) -> None:
         if new is None:
-            self._since.pop(old.key if old is not None else "", None)
-        elif new.phase == "Bound" and (since := self._since.pop(new.key, None)) is not None:
+            self._reserved_at.pop(old.key if old is not None else "", None)
+        elif new.phase == "Bound" and (since := self._reserved_at.pop(new.key, None)) is not None:
             binding = binding_mode(new, self.store.snapshot().classes) or ""
             self.metrics.bound(class_of(new), binding, self.clock.monotonic() - since)
 
@@ -368,17 +309,15 @@ class Reconciler:
         self, key: str, pod: Pod | None, known: Mapping[str, KnownClaim], *, node: str = ""
     ) -> float | None:
         """The pod is gone or lacks no volume. Its retries and Events are remembered until its gate is removed."""
-        self._head_start.finished(key)
+        self._deference.done(key)
         self.planner.settled(key)
         self.wakeups.forget(key)
-        self._standing.pop(key, None)
-        self._looked_at.pop(key, None)
-        self._servable_since.pop(key, None)
-        self._seen_at.pop(key, None)
+        if key in self._pods:
+            self._pods[key].done()
         again = None if pod is None else await self._lift(pod, known, None, node=node)
         if again is None:
             self.announcer.forget(key)
-            self._histories.pop(key, None)
+            self._pods.pop(key, None)
         return again
 
 

@@ -4,7 +4,7 @@ from copy import deepcopy
 
 import pytest
 
-from binder.controllers.reconciler import COMMIT_AFTER, COMMIT_AT_LATEST, HINT_AFTER, HINT_AT_LATEST
+from binder.controllers.deference import COMMIT_AFTER, COMMIT_AT_LATEST, HINT_AFTER, HINT_AT_LATEST
 from binder.matching.rejection import Reason
 from binder.model.decision import Mode
 from csi.health.verdict import HealthState

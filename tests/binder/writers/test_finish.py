@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from binder.controllers.head_start import MAX_PODS_LEFT_TO_PV_CONTROLLER, PATIENCE
+from binder.controllers.deference import FINISH_AFTER, MAX_PODS_LEFT_TO_PV_CONTROLLER
 from binder.matching.rejection import Reason
 from binder.model.decision import Mode
 from csi.health.verdict import HealthState
@@ -183,7 +183,7 @@ async def test_a_commitment_is_finished_when_the_pv_controller_had_its_head_star
         taken = volume_object("pv-1", annotations=CHOSEN)
         taken["spec"]["claimRef"] = {"namespace": "default", "name": "data", "uid": UID}
         world.put(taken)
-        await process.run(PATIENCE - 0.05)
+        await process.run(FINISH_AFTER - 0.05)
         assert world.claim("data")["status"]["phase"] == "Pending"
         await process.run(0.1)
         assert world.claim("data")["status"]["phase"] == "Bound"
@@ -192,7 +192,7 @@ async def test_a_commitment_is_finished_when_the_pv_controller_had_its_head_star
 async def test_what_the_pv_controller_finishes_in_its_head_start_costs_no_write_and_no_event() -> None:
     world = begun()
     async with world.process() as process:
-        await process.run(PATIENCE / 2)
+        await process.run(FINISH_AFTER / 2)
         bind(world, "data", "pv-1")
         written = len(world.server.writes)
         await process.run()
@@ -208,10 +208,10 @@ async def test_the_binds_behind_those_left_to_the_pv_controller_are_finished_at_
         volume = volume_object(f"pv-{number}", claim=reference)
         world.put(claim_object(name, uid=name), volume, pod_object(f"web-{number}", [name]))
     async with world.process() as process:
-        await process.run(PATIENCE / 2)
+        await process.run(FINISH_AFTER / 2)
         bound = [name for name in names if world.claim(name)["status"]["phase"] == "Bound"]
         assert len(bound) == 3
-        await process.run(PATIENCE)
+        await process.run(FINISH_AFTER)
     assert {world.claim(name)["status"]["phase"] for name in names} == {"Bound"}
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from binder.controllers.reconciler import COMMIT_AFTER
+from binder.controllers.deference import COMMIT_AFTER
 from binder.model.decision import Mode
 from binder.reservation.contract import Annotations
 from binder.writers.preconditions import same_offer

@@ -272,6 +272,16 @@ def test_files_of_the_readme_exist() -> None:
     assert {path for path in linked if not (ROOT / path).exists()} == set()
 
 
+@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "SECURITY.md"])
+def test_paths_and_targets_of_the_pages_for_contributors_exist(page: str) -> None:
+    text = (ROOT / page).read_text()
+    linked = re.findall(r"\]\((?!https?:|#)([^)#]+)", text)
+    named = re.findall(r"`((?:tests|docs|binder|\.ci)/[\w/.]+|CHANGELOG\.md)", text)
+    assert [path for path in (*linked, *named) if not (ROOT / path).exists()] == []
+    targets = set(re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    assert set(re.findall(r"`?make ([a-z0-9-]+)", text)) <= targets
+
+
 SECURITY = (ROOT / "docs" / "security.md").read_text()
 PROVEN = "What a user of one namespace "
 

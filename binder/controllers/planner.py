@@ -20,8 +20,9 @@ from functools import partial
 from typing import Final
 
 from binder.assignment.volume_policy import reject_health
+from binder.controllers.available_volumes import AvailableVolumes
+from binder.controllers.batcher import Batch, Batcher
 from binder.health.node_storage import NodeStorage
-from binder.matching.index import VolumeIndex
 from binder.matching.matching import class_of
 from binder.model.decision import Decision, Finish, Placement, Reserve, Wait
 from binder.model.demand import Demand
@@ -36,30 +37,19 @@ from binder.writers.health_gate import HealthGate
 from kube.background import Aside
 from kube.clock import Clock
 from kube.objects.model import Claim, Pod, StorageClass, Volume
-from kube.persistent_map import Map
 from kube.store.store import Store
 
-MIN_IDLE_SECONDS: Final = 0.01
-MAX_IDLE_SECONDS: Final = 0.05
-"""Seconds without another pod after which a pass begins: the first value initially, growing while pods keep coming."""
-MAX_BATCH_SECONDS: Final = 0.5
-"""Seconds after which a pass begins in any case."""
 MAX_CLAIMS_PER_PASS: Final = 5000
 """Claims after which further pods wait for the next pass."""
-STEP: Final = 100
-"""Volumes indexed without a pause: some 5 ms."""
 ANSWERED_IN_A_TURN: Final = 25
 """Pods and claims whose decisions are returned without a pause: each begins its writes in the same turn."""
-
-Answer = asyncio.Future[Decision | None]
-
 
 Solving = Callable[[], AbstractContextManager[Solve]]
 """A solver for the length of a pass (`binder.solver.solver_process`)."""
 
 
 class Planner:
-    """Decides about pods. Keeps the index of Available volumes and the ledger in sync with the store."""
+    """Decides about pods. Keeps the ledger in sync with the store."""
 
     def __init__(
         self,
@@ -78,30 +68,21 @@ class Planner:
         self._gate = gate
         self._clock = clock
         self._settings = settings
-        self._index = VolumeIndex()
-        self._indexed: Map[str, Volume] = Map()
+        self._available = AvailableVolumes(store)
         self.ledger = Ledger()
         self._waiting: Waiting | None = None
         self._changed: dict[str, None] = {}
         """Pods that may have come to wait for a node, or have ceased to, since `_waiting` was computed."""
-        self._requests: dict[str, Answer] = {}
-        self._passes: asyncio.Task[None] | None = None
+        self._batcher: Batcher[Decision] = Batcher(clock, self._pass, self._claims_of, MAX_CLAIMS_PER_PASS)
 
     async def prepare(self) -> None:
-        """Before `following`: index the Available volumes, in steps, because 100,000 at once would block everything
-        else.
-        """
-        volumes, index = self._store.snapshot().volumes, VolumeIndex()
-        for number, volume in enumerate(volumes.values(), 1):
-            index = index.with_volume(None, volume)
-            if number % STEP == 0:
-                await asyncio.sleep(0)
-        self._index, self._indexed = index, volumes
+        """Before `following`: index the Available volumes."""
+        await self._available.prepare()
 
     @contextmanager
     def following(self) -> Iterator[None]:
         """Follow the store while inside the context; `decide` works only then."""
-        self._catch_up()
+        self._available.catch_up()
         with ExitStack() as stack:
             stack.enter_context(self._store.volumes.listening(self._volume_changed))
             stack.enter_context(self._store.claims.listening(self._claim_changed))
@@ -110,17 +91,11 @@ class Planner:
             try:
                 yield
             finally:
-                if self._passes is not None:
-                    self._passes.cancel()
+                self._batcher.cancel()
 
     async def decide(self, pod_key: str) -> Decision | None:
         """Return the decision of the next pass; None if there is no such pod. Its volumes are reserved from then on."""
-        answer = self._requests.get(pod_key)
-        if answer is None:
-            answer = self._requests[pod_key] = asyncio.get_running_loop().create_future()
-        if self._passes is None:
-            self._passes = asyncio.create_task(self._plan_requests())
-        return await asyncio.shield(answer)
+        return await self._batcher.request(pod_key)
 
     def stands(self, decision: Reserve | Finish) -> bool:
         """Whether a decision made moments ago still holds, now that its volumes have been probed."""
@@ -145,46 +120,16 @@ class Planner:
         """Return the volumes to be read before the pod is `settled`."""
         return tuple(hold.volume for hold in self.ledger.of_pod(pod_key) if hold.in_doubt)
 
-    async def _plan_requests(self) -> None:
-        try:
-            while self._requests:
-                await self._gather()
-                await self._pass(self._next_to_answer())
-        finally:
-            self._passes = None
+    def _claims_of(self, pod_key: str) -> int:
+        pod = self._store.snapshot().pods.get(pod_key)
+        return 0 if pod is None else len(pod.claims)
 
-    async def _gather(self) -> None:
-        started = self._clock.monotonic()
-        waiting, window = 0, MIN_IDLE_SECONDS
-        while len(self._requests) > waiting and self._clock.monotonic() - started < MAX_BATCH_SECONDS:
-            waiting = len(self._requests)
-            await self._clock.sleep(window)
-            window = min(2 * window, MAX_IDLE_SECONDS)
-
-    def _next_to_answer(self) -> dict[str, Answer]:
-        """Take the pods that have waited longest, as many as a pass may have."""
-        pods, claims = self._store.snapshot().pods, 0
-        taken: dict[str, Answer] = {}
-        for key, answer in self._requests.items():
-            pod = pods.get(key)
-            claims += len(pod.claims) if pod is not None else 0
-            if taken and claims > MAX_CLAIMS_PER_PASS:
-                break
-            taken[key] = answer
-        for key in taken:
-            del self._requests[key]
-        return taken
-
-    async def _pass(self, requests: Mapping[str, Answer]) -> None:
+    async def _pass(self, requests: Batch[Decision]) -> None:
         snapshot, now = self._store.snapshot(), self._clock.now()
         pods = [snapshot.pods[key] for key in requests if key in snapshot.pods]
         for pod in pods:
             self.settled(pod.key)
-        try:
-            await self._answer(requests, await self._planned(pods, now))
-        finally:
-            for answer in requests.values():
-                _resolve(answer, None)
+        await self._answer(requests, await self._planned(pods, now))
 
     async def _planned(self, pods: Sequence[Pod], now: datetime) -> Mapping[str, Decision | Exception]:
         view, changed = self._view(), self._changed
@@ -197,20 +142,22 @@ class Planner:
             raise
         return decided
 
-    async def _answer(self, requests: Mapping[str, Answer], decided: Mapping[str, Decision | Exception]) -> None:
+    async def _answer(self, requests: Batch[Decision], decided: Mapping[str, Decision | Exception]) -> None:
         """Record the reservations and return the decisions, a few at a time: all at once would block the event loop."""
         noted = 0
         for key, answer in requests.items():
             decision = decided.get(key)
             noted += 1
-            if decision is None or isinstance(decision, Exception):
-                _resolve(answer, decision)
+            if isinstance(decision, Exception):
+                answer.fail(decision)
+            elif decision is None:
+                answer.resolve(None)
             elif self._is_about(decision.pod):
                 if isinstance(decision, Reserve):
                     self.ledger = self.ledger.with_holds(holds_of(decision))
                 elif isinstance(decision, Wait) and decision.node:
                     self.ledger = self.ledger.with_lift(key, decision.pod.uid)
-                _resolve(answer, decision)
+                answer.resolve(decision)
                 noted += len(decision.pod.claims)
             if noted >= ANSWERED_IN_A_TURN:
                 noted = 0
@@ -219,7 +166,7 @@ class Planner:
     def _view(self) -> View:
         return View(
             self._store.snapshot(),
-            self._index,
+            self._available.index,
             self.ledger,
             self._gate.verdicts,
             self._settings,
@@ -236,20 +183,11 @@ class Planner:
         hold = self.ledger.holds.get(placement.volume.name)
         return hold is not None and hold.claim_uid == placement.claim.uid
 
-    def _catch_up(self) -> None:
-        """Update the index from the state it was built from to the present one."""
-        before, now = self._indexed, self._store.snapshot().volumes
-        if before is not now:
-            for name in {*before, *now}:
-                if before.get(name) is not now.get(name):
-                    self._index = self._index.with_volume(before.get(name), now.get(name))
-        self._indexed = Map()
-
     def _held_for(self, pod_key: str) -> list[str]:
         return [hold.volume for hold in self.ledger.of_pod(pod_key)]
 
     def _volume_changed(self, old: Volume | None, new: Volume | None) -> None:
-        self._index = self._index.with_volume(old, new)
+        self._available.changed(old, new)
         claims = self._store.snapshot().claims_by_volume
         for volume in (old, new):
             if volume is not None:
@@ -327,12 +265,3 @@ def _by_urgency(view: View, pods: Iterable[Pod], now: datetime) -> list[Pod]:
         else:
             others.append(pod)
     return [*(demand.pod for demand in sorted(urgent, key=lambda demand: demand.urgency)), *others]
-
-
-def _resolve(answer: Answer, decided: Decision | Exception | None) -> None:
-    if answer.done():
-        return
-    if isinstance(decided, Exception):
-        answer.set_exception(decided)
-    else:
-        answer.set_result(decided)

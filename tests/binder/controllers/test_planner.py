@@ -11,13 +11,8 @@ from typing import TypeVar
 import pytest
 from msgspec.structs import replace
 
-from binder.controllers.planner import (
-    MAX_BATCH_SECONDS,
-    MAX_CLAIMS_PER_PASS,
-    MAX_IDLE_SECONDS,
-    MIN_IDLE_SECONDS,
-    Planner,
-)
+from binder.controllers.batcher import MAX_BATCH_SECONDS, MAX_IDLE_SECONDS, MIN_IDLE_SECONDS
+from binder.controllers.planner import MAX_CLAIMS_PER_PASS, Planner
 from binder.model.decision import Decision, Reserve
 from binder.model.view import PlanSettings
 from binder.rebalance.integer_program import IntegerProgram, Solution, Solve, solve

@@ -49,7 +49,12 @@ from tests.test_architecture import ARCHITECTURE, FLOWCHARTS, arrows_of, modules
 
 EVENT: Stack = ("kube/client/reflector", "kube/store/collection", "binder/controllers/wakeups", "kube/workqueue")
 PLANNING: Stack = ("kube/workqueue", "binder/controllers/reconciler", "binder/controllers/planner")
-PASS: Stack = ("binder/controllers/planner", "binder/planning/plan", "binder/assignment/placing")
+PASS: Stack = (
+    "binder/controllers/batcher",
+    "binder/controllers/planner",
+    "binder/planning/plan",
+    "binder/assignment/placing",
+)
 CHECK: Stack = ("kube/workqueue", "binder/controllers/reconciler", "binder/writers/health_gate")
 PROBE: Stack = ("csi/drivers", "csi/probe")
 """It begins a task of its own."""

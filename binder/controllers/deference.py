@@ -40,12 +40,12 @@ FINISH_AT_LATEST: Final = 10.0
 
 
 class Deference:
-    """Whom a pod is left to, and for how long.
+    """How long a pod is left to its scheduler or the PV controller.
 
     | the pod | what is planned for it | it is left to | until |
     |---|---|---|---|
     | its scheduler may serve it | a hint | its scheduler | no bind was begun for HINT_AFTER, or HINT_AT_LATEST |
-    | has our scheduling gate | a commitment | nobody: no scheduler looks at it | at once |
+    | has our scheduling gate | a commitment | no scheduler: none considers it | at once |
     | was reported as unschedulable | a commitment | its scheduler | the same with COMMIT_*, since it could be served |
     | has a bind that another writer began | to finish it | the PV controller | FINISH_*, and only the oldest few pods |
     """

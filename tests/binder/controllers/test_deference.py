@@ -1,4 +1,4 @@
-"""Whom a pod is left to: its scheduler for a while, and the oldest few binds to the PV controller."""
+"""A pod is left to its scheduler for a while, and the oldest few binds to the PV controller."""
 
 import pytest
 

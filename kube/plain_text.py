@@ -4,6 +4,7 @@ The API server accepts any character in annotations, in a claim's `spec.volumeNa
 anything; a dump may come from anywhere.
 """
 
+import json
 import re
 from collections.abc import Sequence
 from shlex import quote
@@ -21,6 +22,19 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() else _escaped(each) for each in text)
+
+
+def printable_lines(text: str) -> str:
+    """Return a text of several lines, each of them printable."""
+    return "\n".join(map(printable, text.split("\n")))
+
+
+def printable_json(document: bytes) -> bytes:
+    """Return a JSON document in which what is not printable is written as an escape. It means the same."""
+    text = document.decode()
+    if text.isascii() and "\x7f" not in text:
+        return document
+    return "".join(each if each.isprintable() or each == "\n" else json.dumps(each)[1:-1] for each in text).encode()
 
 
 def shell(template: str, *words: str | Sequence[str]) -> str:

@@ -13,6 +13,7 @@ import click
 from click.shell_completion import shell_complete
 
 from kube.configuration.nearest import did_you_mean
+from kube.plain_text import printable, printable_lines
 from kube.redaction import redacted
 from prebinder.command_line.command import PROGRAM, Group, Sections
 from prebinder.errors import CommandError, ExitCode, UsageError
@@ -175,8 +176,8 @@ def _report(error: CommandError, *, traced: bool) -> None:
     if traced:
         import traceback  # noqa: PLC0415 - the help does without it
 
-        sys.stderr.write(redacted(traceback.format_exc()))
-    sys.stderr.write(f"{PROGRAM}: {redacted(str(error))}\n")
+        sys.stderr.write(printable_lines(redacted(traceback.format_exc())))
+    sys.stderr.write(f"{PROGRAM}: {printable(redacted(str(error)))}\n")
 
 
 if __name__ == "__main__":

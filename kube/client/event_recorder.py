@@ -24,6 +24,7 @@ from kube.clock import Clock, micro_time, within
 from kube.errors import Conflict, RetryableError
 from kube.objects.api_resource import EVENTS
 from kube.objects.model import Pod
+from kube.plain_text import printable_lines
 
 NOTE_BYTES: Final = 1024
 """The API rejects longer notes."""
@@ -281,7 +282,7 @@ class EventRecorder:
             "type": draft.type,
             "reason": draft.reason,
             "action": draft.action,
-            "note": shortened(draft.note),
+            "note": shortened(printable_lines(draft.note)),
         }
         if draft.related is not None:
             body["related"] = draft.related.wire()

@@ -1,13 +1,11 @@
 """`pvc-prebinder doctor`: checks whether the cluster, the rights and the drivers meet the prerequisites."""
 
 import asyncio
-import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
 import cloup
-import msgspec
 from msgspec import Struct
 
 from binder.reservation.contract import DEFAULT_PREFIX, Annotations
@@ -29,6 +27,7 @@ from prebinder.preflight.kube_scheduler_checks import scheduler_file_checks
 from prebinder.preflight.requirements import CONTROLLER, SCHEDULER, Requirements
 from prebinder.preflight.storage_checks import storage_checks
 from prebinder.runtime.logs import configure
+from why.rendering.lines import write_json
 from why.rendering.tables import console_for, table_of
 
 EXAMPLES: Final = """
@@ -153,7 +152,7 @@ async def _driver_check(endpoint: Endpoint) -> Check:
 def _report(checks: Iterable[Check], output: str) -> None:
     lines = [_Line(check.subject, check.state, check.found, check.meaning) for check in checks]
     if output == "json":
-        sys.stdout.write(msgspec.json.format(msgspec.json.encode(lines), indent=2).decode() + "\n")
+        write_json(lines)
         return
     rows = [(line.check, line.state, line.found, line.meaning) for line in lines]
     console_for().print(table_of(("CHECK", "STATE", "FOUND", "WHAT IT MEANS"), rows))

@@ -3,12 +3,10 @@ them.
 """
 
 import asyncio
-import sys
 from collections.abc import Iterable
 from typing import Final
 
 import cloup
-import msgspec
 
 from binder.health.quarantine import QuarantineStep, end_patch, has_placeholder, holds, marks
 from binder.matching.matching import class_of
@@ -25,6 +23,7 @@ from prebinder.config.settings import LoggingSettings, LogLevel
 from prebinder.errors import CommandError, ExitCode, UsageError
 from prebinder.health.volume_reader import read_volumes
 from prebinder.runtime.logs import configure
+from why.rendering.lines import write_json, write_line
 from why.rendering.tables import console_for, print_unbroken, table_of
 
 EXAMPLES: Final = """
@@ -83,7 +82,7 @@ async def _list(access: ClusterAccess, output: str) -> int:
         inside = [volume for volume in await read_volumes(api, (), annotations.prefix) if _inside(volume, annotations)]
     if output == "json":
         for volume in inside:
-            sys.stdout.buffer.write(msgspec.json.encode(_document(volume, annotations)) + b"\n")
+            write_json(_document(volume, annotations), pretty=False)
         return ExitCode.FINE
     rows = [tuple(_document(volume, annotations).values()) for volume in inside]
     table = table_of(("VOLUME", "CLASS", "REASON", "SINCE"), rows)
@@ -118,7 +117,7 @@ async def release_each(api: KubeApi, names: Iterable[str], annotations: Annotati
         except CommandError as error:
             problems.append(str(error))
         else:
-            sys.stdout.write(f"{name} released\n")
+            write_line(f"{name} released")
     return problems
 
 

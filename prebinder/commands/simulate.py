@@ -46,6 +46,7 @@ from scheduler.simulator.simulation import Simulation
 from scheduler.simulator.summary import Summary, summarise
 from scheduler.state.cluster import ClusterView, view_of
 from why.reading.dump import read_objects
+from why.rendering.lines import warn, write_json
 
 DUMP: Final = "kubectl get node,pod,pv,pvc,sc,csinode,csidriver,csistoragecapacity,volumeattachment,ns -A -o json"
 
@@ -240,7 +241,7 @@ def _beginning(arguments: Arguments) -> tuple[ClusterView, tuple[str, ...], bool
     reject_size_of_dump(arguments.sizes)
     objects = read_objects(arguments.filename, sys.stdin.buffer)
     for line in objects.faults + objects.duplicates:
-        sys.stderr.write(f"pvc-prebinder simulate: {line}\n")
+        warn(line, "pvc-prebinder simulate")
     snapshot = objects.snapshot()
     if not snapshot.nodes:
         raise CommandError(f"no Node in {', '.join(arguments.filename)}; dump them too: {DUMP}")
@@ -278,7 +279,7 @@ def _reject_unwritable(targets: Iterable[Path]) -> None:
 def _write(arguments: Arguments, report: Report, cluster: SimulatedCluster) -> None:
     """Print first, so that the result is not lost if a disk is full."""
     if arguments.output == "json":
-        sys.stdout.write(msgspec.json.format(msgspec.json.encode(report), indent=2).decode() + "\n")
+        write_json(report)
     else:
         print_report(report)
     if arguments.trace is not None:

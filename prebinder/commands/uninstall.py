@@ -1,7 +1,6 @@
 """`pvc-prebinder uninstall`: removes everything that pvc-prebinder wrote to pods, claims and volumes."""
 
 import asyncio
-import sys
 from collections.abc import Collection, Sequence
 from typing import Final
 
@@ -20,6 +19,7 @@ from prebinder.uninstall.lease_in_use import holders
 from prebinder.uninstall.remover import Remover
 from prebinder.uninstall.running_pods import running
 from prebinder.uninstall.traces import Part
+from why.rendering.lines import warn, write_line
 
 EXAMPLES: Final = """
 Examples:
@@ -48,10 +48,10 @@ class _Lines:
 
     def removed(self, what: str, name: str) -> None:
         self.objects += 1
-        sys.stdout.write(f"{name}: {self._would}{what}\n")
+        write_line(f"{name}: {self._would}{what}")
 
     def left(self, name: str, why: str) -> None:
-        _complain(f"{name}: {why}")
+        warn(f"{name}: {why}")
 
 
 @cloup.command("uninstall", cls=Command, examples=EXAMPLES)
@@ -97,19 +97,15 @@ async def _uninstall(access: ClusterAccess, parts: tuple[Part, ...], lease: tupl
         if still and not dry_run:
             raise CommandError("; ".join(still))
         for sentence in still:
-            _complain(sentence)
+            warn(sentence)
         remover = Remover(api, access.annotations, parts, lines)
         await remover.run()
     if not lines.objects and not remover.left:
-        sys.stdout.write(f"Nothing with the prefix {access.annotations.prefix} is left.\n")
+        write_line(f"Nothing with the prefix {access.annotations.prefix} is left.")
     return ExitCode.PROBLEM_FOUND if remover.left else ExitCode.FINE
 
 
 async def _still_running(api: KubeApi, parts: Collection[Part], namespace: str, leases: Sequence[str]) -> list[str]:
     """Return a sentence for each process of ours that would write again; Leases, which take time, without pods only."""
     pods = [str(writer) for writer in await running(api, parts)]
-    return pods or await holders(api, namespace, leases, SystemClock(), _complain)
-
-
-def _complain(sentence: str) -> None:
-    sys.stderr.write(f"pvc-prebinder: {sentence}\n")
+    return pods or await holders(api, namespace, leases, SystemClock(), warn)

@@ -30,8 +30,8 @@ from why.explain.targets import Target, of_one_kind, parse_selector, parse_targe
 from why.match.answers import report_matches
 from why.reading.file import facts_from
 from why.reading.live import LiveReader
+from why.rendering.lines import warn
 from why.rendering.printer import Printer
-from why.rendering.text import printable
 from why.report.report import Skipped, WhyReport
 
 EXAMPLES: Final = """
@@ -284,7 +284,7 @@ def _complain(faults: Sequence[str]) -> None:
 
 
 def _complain_of(line: str) -> None:
-    sys.stderr.write(f"{click.get_current_context().command_path}: {printable(line)}\n")
+    warn(line, click.get_current_context().command_path)
 
 
 def console_for(color: str) -> Console:

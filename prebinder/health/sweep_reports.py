@@ -1,6 +1,5 @@
 """The reports of complete sweeps, read off the Leases of those that probe drivers."""
 
-import sys
 from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import chain
 from typing import Final
@@ -15,6 +14,7 @@ from kube.decoding.wire import Mapping, Text, Wire
 from kube.errors import Forbidden, KubeError
 from kube.objects.api_resource import LEASES
 from kube.objects.model import Volume
+from why.rendering.lines import warn
 
 BETWEEN_READINGS: Final = 10.0
 """Seconds after which Leases are read again: to watch them would bring every renewal of every Lease."""
@@ -67,9 +67,9 @@ class LatestSweeps:
             return await read_sweeps(self._api, self._annotations)
         except Forbidden:
             self._denied = True
-            sys.stderr.write(
-                "pvc-prebinder: you are not permitted to list leases in all namespaces; a volume that is healthy by "
-                "the last sweep of its driver is shown as Unknown\n"
+            warn(
+                "you are not permitted to list leases in all namespaces; a volume that is healthy by the last sweep of "
+                "its driver is shown as Unknown"
             )
             return ()
 

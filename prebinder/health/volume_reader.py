@@ -1,6 +1,5 @@
 """Reads the volumes that a command is about and what the cluster reports about their health, with the user's rights."""
 
-import sys
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -17,6 +16,7 @@ from kube.objects.model import Record, Volume
 from kube.store.snapshot import Snapshot
 from kube.store.store import snapshot_of
 from prebinder.errors import CommandError
+from why.rendering.lines import warn
 
 _FEW: Final = 20
 """Volumes that are read individually; for more, the whole list costs less."""
@@ -66,9 +66,7 @@ async def _allowed(resource: Resource, read: Callable[[], Awaitable[list[Record]
     try:
         return await read()
     except Forbidden:
-        sys.stderr.write(
-            f"pvc-prebinder: you are not permitted to read {resource.plural}; health reported there is omitted\n"
-        )
+        warn(f"you are not permitted to read {resource.plural}; health reported there is omitted")
         return None
 
 
@@ -88,4 +86,4 @@ async def _read_claims(api: KubeApi, volumes: Iterable[Volume], prefix: str) -> 
 
 
 def _skip(error: MalformedObject) -> None:
-    sys.stderr.write(f"pvc-prebinder: skipped {error}\n")
+    warn(f"skipped {error}")

@@ -8,8 +8,6 @@ from datetime import timedelta
 from random import Random
 from typing import Any, Final
 
-import msgspec
-
 from binder.health.node_storage import NodeStorage
 from binder.health.published_sweeps import PublishedSweep
 from binder.health.reported_health import reported
@@ -30,6 +28,7 @@ from prebinder.health.rows import HEADERS, WIDE_HEADERS, HealthRow, health_row
 from prebinder.health.sweep_reports import BETWEEN_READINGS, LatestSweeps
 from prebinder.metrics.unobserved import Unobserved
 from prebinder.runtime.signals import stop_requested
+from why.rendering.lines import write_json
 from why.rendering.tables import console_for, print_unbroken, table_of
 
 BETWEEN_QUESTIONS: Final = 5.0
@@ -107,8 +106,8 @@ class HealthPrinter:
         self._seen.update({row.volume: row for row in rows})
         if self._output == "json":
             for row in (*gone, *news):
-                sys.stdout.buffer.write(msgspec.json.encode(row.document()) + b"\n")
-            sys.stdout.buffer.flush()
+                write_json(row.document(), pretty=False)
+            sys.stdout.flush()
         else:
             self._print([*gone, *news])
         self._began = True

@@ -10,6 +10,7 @@ import logging
 from datetime import UTC, datetime
 from typing import Final
 
+from kube.plain_text import printable, printable_lines
 from kube.redaction import redacted
 from kube.workqueue import RECONCILE
 from prebinder.config.settings import LogFormat, LoggingSettings
@@ -31,8 +32,9 @@ class TextFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         pairs = " ".join(f"{key}={_quoted(value)}" for key, value in _pairs(record).items())
-        line = f"{_time(record)} {record.levelname} {redacted(record.getMessage())} {pairs}"
-        return f"{line}\n{redacted(self.formatException(record.exc_info))}" if record.exc_info else line
+        line = printable(f"{_time(record)} {record.levelname} {redacted(record.getMessage())} {pairs}")
+        trace = printable_lines(redacted(self.formatException(record.exc_info))) if record.exc_info else ""
+        return f"{line}\n{trace}" if trace else line
 
 
 class JsonFormatter(logging.Formatter):
@@ -60,4 +62,4 @@ def _quoted(value: object) -> str:
     """Return the value as one word, quoted if it contains spaces or quotes."""
     text = redacted(str(value))
     plain = text and text.isprintable() and not any(character in text for character in ' "=')
-    return text if plain else json.dumps(text, ensure_ascii=False)
+    return text if plain else printable(json.dumps(text, ensure_ascii=False))

@@ -1,6 +1,5 @@
 """The profile of a simulation: a scheduler's own, or the default with selected plugins and weights."""
 
-import sys
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,6 +13,7 @@ from scheduler.framework.containment import PluginFailed
 from scheduler.framework.profile import Profile
 from scheduler.framework.registry import Registry, build
 from scheduler.plugins.registry import default_data, default_profile
+from why.rendering.lines import warn
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class _Failures:
     def plugin_failed(self, failure: PluginFailed) -> None:
         if str(failure) not in self.reported:
             self.reported.add(str(failure))
-            sys.stderr.write(f"pvc-prebinder simulate: {failure}\n")
+            warn(str(failure), "pvc-prebinder simulate")
 
 
 def profile_of(chosen: Chosen) -> Profile:

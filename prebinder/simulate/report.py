@@ -10,7 +10,8 @@ from rich.text import Text
 
 from scheduler.simulator.nodes_needed import NodesNeeded
 from scheduler.simulator.summary import Summary, Use
-from why.rendering.tables import console_for, plain_table
+from why.rendering.lines import plain
+from why.rendering.tables import PlainTable, console_for
 
 _MAX_NAMED: Final = 10
 """Pods named in a table; JSON has all."""
@@ -74,17 +75,17 @@ def print_report(report: Report) -> None:
     if report.what_if is not None:
         headers.append(f"WITH {', '.join(report.what_if.changes)}")
         columns.append(report.what_if.result)
-    figures = plain_table(*headers)
+    figures = PlainTable(*headers)
     for rows in zip(*(_rows(summary, columns) for summary in columns), strict=True):
-        figures.add_row(rows[0][0], *(Text(value) for _, value in rows))
+        figures.add_texts(rows[0][0], *(Text(value) for _, value in rows))
     console.print(figures)
     if report.what_if is not None and report.what_if.without_data:
-        console.print(Text(_without_data(report.what_if.without_data)))
+        console.print(plain(_without_data(report.what_if.without_data)))
     if report.nodes_needed is not None:
-        console.print(Text(_needed(report.nodes_needed)))
+        console.print(plain(_needed(report.nodes_needed)))
     for limit in report.limits:
-        console.print(Text(f"Limitation: {limit}"))
-    console.print(Text("Times are simulated: see pvc-prebinder simulate --help", style="dim"))
+        console.print(plain(f"Limitation: {limit}"))
+    console.print(plain("Times are simulated: see pvc-prebinder simulate --help", style="dim"))
 
 
 def _without_data(pods: Sequence[str]) -> str:

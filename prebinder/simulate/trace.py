@@ -1,6 +1,5 @@
 """A trace: a header line, then every change of a simulated cluster, one JSON object a line."""
 
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
@@ -11,6 +10,7 @@ from msgspec import Struct
 from prebinder.errors import CommandError
 from scheduler.simulator.simulated_cluster import Entry, SimulatedCluster
 from scheduler.simulator.simulated_storage import ImpossibleChange
+from why.rendering.lines import warn
 
 API_VERSION: Final = "pvc-prebinder/v1alpha1"
 KIND: Final = "SimulationTrace"
@@ -36,7 +36,7 @@ def replay(cluster: SimulatedCluster, trace: str) -> None:
     except OSError as error:
         raise CommandError(f"cannot read {trace}: {error.strerror}") from error
     if cut_off:
-        sys.stderr.write(f"pvc-prebinder simulate: {trace}: the last line is truncated and was skipped\n")
+        warn(f"{trace}: the last line is truncated and was skipped", "pvc-prebinder simulate")
     header, *lines = whole.splitlines() or [b""]
     _check_header(header, trace)
     for number, line in enumerate(lines, start=2):

@@ -20,6 +20,7 @@ from prebinder.view.process import serve
 from prebinder.view.serving import Serving
 from why.explain.targets import Target
 from why.reading.file import facts_from
+from why.rendering.lines import warn
 from why.view.feeds.caller_feed import CallerFeed
 from why.view.feeds.cluster_feed import ClusterFeed, Scope
 from why.view.feeds.file_feed import FileFeed
@@ -51,7 +52,7 @@ async def show(access: ClusterAccess, page: Page, serving: Serving) -> None:
 async def _show_files(access: ClusterAccess, page: Page, serving: Serving) -> None:
     facts, faults = facts_from(page.filenames, sys.stdin.buffer, datetime.now(UTC), access.annotation_prefix)
     for fault in faults:
-        sys.stderr.write(f"pvc-prebinder why: left out {fault}\n")
+        warn(f"left out {fault}", "pvc-prebinder why")
     feed = FileFeed(facts, ", ".join(page.filenames), page.namespace)
     await serve(feed, serving, page.targets, page.namespace or "default")
 

@@ -14,6 +14,7 @@ from why.match.claim_report import print_table, write_claims
 from why.match.pod_report import print_pods, write_pods
 from why.match.pods import PodAnswer, pod_answers, waiting
 from why.reading.dump import Objects, read_objects
+from why.rendering.lines import write_line
 from why.rendering.tables import console_for
 
 _AS_IT_SHOULD: Final = frozenset(
@@ -70,7 +71,8 @@ class _Report:
         print_table(list(self._matches()), self._volumes, console)
         if waiting(self._pods):
             print_pods(list(self._pod_answers()), console)
-        sys.stdout.write(f"\n{self._objects.summary()}\n")
+        write_line("")
+        write_line(self._objects.summary())
 
     def _matches(self) -> Iterator[Match]:
         for match in matches(self._objects, self._node):

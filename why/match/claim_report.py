@@ -7,7 +7,6 @@ from typing import BinaryIO, Final
 
 import msgspec
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from binder.matching.evidence import quantity_text
@@ -15,7 +14,8 @@ from binder.matching.match import Match
 from binder.matching.matching import class_of
 from binder.matching.rejection import Reason, Rejection
 from kube.objects.model import Node, Volume
-from why.rendering.tables import plain_table, print_unbroken
+from why.rendering.lines import json_of, plain
+from why.rendering.tables import PlainTable, print_unbroken
 
 HEADER: Final = b'{"apiVersion":"pvc-prebinder/v1alpha1","kind":"MatchReport","claims":['
 
@@ -70,7 +70,7 @@ def write_claims(matches: Iterable[Match], volumes: Sequence[Volume], node: Node
         out.write(_opening(match, node))
         for position, rejection in enumerate(match.rejections(volumes)):
             row = _Row(rejection.subject, rejection.reason, rejection.wanted, rejection.offered)
-            out.write((b",\n  " if position else b"\n  ") + msgspec.json.encode(row))
+            out.write((b",\n  " if position else b"\n  ") + json_of(row))
         out.write(b"]}")
     out.write(b"\n]")
 
@@ -83,7 +83,7 @@ def _opening(match: Match, node: Node | None) -> bytes:
         "volume": match.volume.name if match.volume else None,
         "reason": match.reason,
     }
-    return msgspec.json.encode(head)[:-1] + b',"rejections":['
+    return json_of(head)[:-1] + b',"rejections":['
 
 
 @dataclass(slots=True)
@@ -141,11 +141,11 @@ def _modes_decided(match: Match, chosen: Volume, volumes: Iterable[Volume]) -> b
     return any(match.why_not(volume) is Reason.MORE_ACCESS_MODES_THAN_CHOSEN for volume in rivals)
 
 
-def _answers(matches: Sequence[Match], volumes: Sequence[Volume]) -> Table:
-    table = plain_table("CLAIM", "CLASS", "REQUEST", "BINDING", "VOLUME", "SIZE", "WHY")
+def _answers(matches: Sequence[Match], volumes: Sequence[Volume]) -> PlainTable:
+    table = PlainTable("CLAIM", "CLASS", "REQUEST", "BINDING", "VOLUME", "SIZE", "WHY")
     for match in matches:
         volume = match.volume
-        table.add_row(
+        table.add_texts(
             Text(match.claim.key),
             Text(class_of(match.claim) or "-"),
             quantity_text(match.claim.request),
@@ -160,14 +160,14 @@ def _answers(matches: Sequence[Match], volumes: Sequence[Volume]) -> Table:
 def _heading(match: Match, count: int) -> Text:
     where = f" on node {match.node.name}" if match.node else ""
     others = "other volume" if match.volume else "volume"
-    return Text(f"{match.claim.key}{where}: why not the {count} {others}{'' if count == 1 else 's'}", style="bold")
+    return plain(f"{match.claim.key}{where}: why not the {count} {others}{'' if count == 1 else 's'}", style="bold")
 
 
-def _rejections(match: Match, rejected: Iterable[ReasonTally]) -> Table:
-    table = plain_table("REASON", "VOLUMES", "NEAREST", "WANTED", "FOUND")
+def _rejections(match: Match, rejected: Iterable[ReasonTally]) -> PlainTable:
+    table = PlainTable("REASON", "VOLUMES", "NEAREST", "WANTED", "FOUND")
     table.columns[1].justify = "right"
     for rejection, count in _nearest(match, rejected):
-        table.add_row(
+        table.add_texts(
             rejection.reason, str(count), Text(rejection.subject), Text(rejection.wanted), Text(rejection.offered)
         )
     return table

@@ -6,13 +6,13 @@ from typing import BinaryIO
 
 import msgspec
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from binder.matching.rejection import Reason, Rejection
 from scheduler.volumes.node_answer import NodeAnswer
 from why.match.pods import PodAnswer
-from why.rendering.tables import plain_table, print_unbroken
+from why.rendering.lines import json_of, plain
+from why.rendering.tables import PlainTable, print_unbroken
 
 _MAX_VOLUMES_NAMED = 3
 
@@ -37,10 +37,10 @@ def write_pods(answers: Iterable[PodAnswer], out: BinaryIO) -> None:
     for number, answer in enumerate(answers):
         out.write(b",\n" if number else b"\n")
         reason = answer.rejection.reason if answer.rejection is not None else None
-        head = msgspec.json.encode({"pod": answer.pod.key, "rejected": reason})
+        head = json_of({"pod": answer.pod.key, "rejected": reason})
         out.write(head[:-1] + b',"nodes":[')
         for position, node in enumerate(answer.nodes):
-            out.write((b",\n  " if position else b"\n  ") + msgspec.json.encode(_row(node)))
+            out.write((b",\n  " if position else b"\n  ") + json_of(_row(node)))
         out.write(b"]}")
     out.write(b"\n]")
 
@@ -54,17 +54,17 @@ def _row(answer: NodeAnswer) -> _Node:
 def print_pods(answers: Sequence[PodAnswer], console: Console) -> None:
     """Print on how many nodes each pod's volumes let it run, and then for each pod why not on the others."""
     console.print()
-    overview = plain_table("POD", "NODES", "FOR EXAMPLE", "VOLUMES")
+    overview = PlainTable("POD", "NODES", "FOR EXAMPLE", "VOLUMES")
     for answer in answers:
         fitting = [node for node in answer.nodes if node.fits]
         count = "not evaluated" if answer.rejection is not None else f"{len(fitting)} of {len(answer.nodes)}"
-        overview.add_row(Text(answer.pod.key), count, *_example(answer, fitting))
+        overview.add_texts(Text(answer.pod.key), count, *_example(answer, fitting))
     print_unbroken(overview, console)
     for answer in answers:
         rejected = list(_tallies(answer))
         if rejected:
             console.print()
-            console.print(Text(f"{answer.pod.key}: why nodes are rejected", style="bold"))
+            console.print(plain(f"{answer.pod.key}: why nodes are rejected", style="bold"))
             print_unbroken(_rejections(rejected), console)
 
 
@@ -95,10 +95,10 @@ def _tallies(answer: PodAnswer) -> Iterator[tuple[Rejection, int]]:
         yield first[reason], count
 
 
-def _rejections(rejected: Iterable[tuple[Rejection, int]]) -> Table:
-    table = plain_table("REASON", "NODES", "FIRST", "WANTED", "FOUND")
+def _rejections(rejected: Iterable[tuple[Rejection, int]]) -> PlainTable:
+    table = PlainTable("REASON", "NODES", "FIRST", "WANTED", "FOUND")
     table.columns[1].justify = "right"
     for rejection, count in rejected:
         row = Text(rejection.subject), Text(rejection.wanted), Text(rejection.offered)
-        table.add_row(rejection.reason, str(count), *row)
+        table.add_texts(rejection.reason, str(count), *row)
     return table

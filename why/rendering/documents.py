@@ -5,7 +5,8 @@ from typing import Final
 import msgspec
 import yaml
 
-from why.rendering.text import printable
+from kube.plain_text import printable, printable_lines
+from why.rendering.lines import json_of
 from why.report.report import ABSENT, Item, WhyReport
 
 _RESOURCES: Final = {
@@ -16,11 +17,14 @@ _RESOURCES: Final = {
 
 
 def as_json(report: WhyReport) -> str:
-    return msgspec.json.format(msgspec.json.encode(report), indent=2).decode()
+    return msgspec.json.format(json_of(report), indent=2).decode()
 
 
 def as_yaml(report: WhyReport) -> str:
-    text: str = yaml.safe_dump(msgspec.to_builtins(report, str_keys=True), sort_keys=False, allow_unicode=True)
+    document = msgspec.to_builtins(report, str_keys=True)
+    text: str = yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
+    if printable_lines(text) != text:
+        text = yaml.safe_dump(document, sort_keys=False, allow_unicode=False)
     return text.rstrip("\n")
 
 

@@ -10,8 +10,9 @@ from typing import Final
 from rich.console import Console
 from rich.text import Text
 
+from kube.plain_text import printable
 from why.causes.objects import age_of
-from why.rendering.text import full_name, note_lines, printable
+from why.rendering.text import full_name, note_lines
 from why.report.report import Item, WhyReport
 
 _CULPRITS: Final = frozenset({"StorageClass", "Provisioner", "Scheduler", "ResourceQuota"})

@@ -9,8 +9,9 @@ from rich.console import Console
 
 from why.facts.facts import FORBIDDEN
 from why.rendering.documents import as_json, as_names, as_yaml
+from why.rendering.lines import plain
 from why.rendering.overview import print_overview
-from why.rendering.text import print_report, printable
+from why.rendering.text import print_report
 from why.report.report import WhyReport
 
 
@@ -61,7 +62,7 @@ class Printer:
     def _print_text(self, report: WhyReport, now: datetime) -> None:
         if not report.items:
             if report.complete:
-                self._console.print(self._nothing, soft_wrap=True)
+                self._console.print(plain(self._nothing), soft_wrap=True)
         elif self._overview and self._output == "text":
             print_overview(report, self._console, now)
         else:
@@ -69,15 +70,14 @@ class Printer:
         if not report.complete:
             what = "what else" if report.items else "what"
             missing = ", ".join(f"{each.resource} ({each.because})" for each in report.skipped)
-            self._console.print(
-                f"? Cannot tell {what} is pending without {missing}{self._hint(report)}", soft_wrap=True
-            )
+            unknown = f"? Cannot tell {what} is pending without {missing}{self._hint(report)}"
+            self._console.print(plain(unknown), soft_wrap=True)
 
     @property
     def _nothing(self) -> str:
         """Return that nothing is pending, and where that is true."""
         labels = " with these labels" if self._chosen else ""
-        where = f" in namespace {printable(self._namespace)}" if self._namespace else ""
+        where = f" in namespace {self._namespace}" if self._namespace else ""
         elsewhere = "; --all-namespaces looks everywhere" if self._namespace else ""
         return f"Nothing{labels} is pending{where}{elsewhere}."
 

@@ -9,24 +9,32 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from why.rendering.lines import plain
+
 _MAX_WIDTH: Final = 1 << 16
 _PLAIN_WIDTH: Final = 160
 """Columns if the output is not a terminal, where the width of the reader's window is unknown."""
 
 
-def plain_table(*headers: str) -> Table:
-    """Return an empty table in the style of all reports."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for header in headers:
-        table.add_column(header, overflow="fold")
-    return table
+class PlainTable(Table):
+    """A table in the style of all reports. Cells are printable texts, and never markup."""
+
+    def __init__(self, *headers: str) -> None:
+        super().__init__(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+        for header in headers:
+            self.add_column(plain(header), overflow="fold")
+
+    def add_texts(self, *cells: Text | str) -> None:
+        """Add a row. An empty cell is shown as a dash."""
+        texts = (cell if isinstance(cell, Text) else Text(cell) for cell in cells)
+        self.add_row(*(plain(text.plain or "-", str(text.style)) for text in texts))
 
 
-def table_of(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
-    """Return a table of plain texts; empty cells are shown as a dash."""
-    table = plain_table(*headers)
+def table_of(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> PlainTable:
+    """Return a table of these rows."""
+    table = PlainTable(*headers)
     for row in rows:
-        table.add_row(*(Text(cell or "-") for cell in row))
+        table.add_texts(*row)
     return table
 
 

@@ -8,6 +8,7 @@ from typing import Final
 from rich.console import Console
 from rich.text import Text
 
+from kube.plain_text import printable
 from why.causes.objects import age_of
 from why.report.report import Item, Link, WhyReport
 
@@ -35,11 +36,6 @@ def _print_item(item: Item, console: Console, now: datetime, *, wide: bool) -> N
     console.print(header, soft_wrap=True)
     for line in _body(item, console.width, wide=wide):
         console.print(Text(printable(line)), soft_wrap=True)
-
-
-def printable(text: str) -> str:
-    """Return the text without control characters: objects and Events hold text written by any user."""
-    return "".join(each if each.isprintable() else f"\\x{ord(each):02x}" for each in text)
 
 
 def full_name(item: Item) -> str:

@@ -6,14 +6,14 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
-from why.rendering.tables import plain_table, print_unbroken
+from why.rendering.tables import PlainTable, print_unbroken
 
 CELLS = ("AccessModesMismatch", "pvc-0a1b2c3d-0a1b-4c5d-8e9f-000000000012", "web/data-of-a-long-name")
 PROSE = "no Available volume is accessible from this node, and none can be provisioned for web/data-of-a-long-name"
 
 
 def printed(width: int) -> str:
-    table = plain_table("REASON", "NEAREST", "CLAIM", "FOUND")
+    table = PlainTable("REASON", "NEAREST", "CLAIM", "FOUND")
     table.add_row(*map(Text, CELLS), Text(PROSE))
     file = StringIO()
     console = Console(file=file, width=width)

@@ -7,8 +7,9 @@ from typing import Final
 from aiohttp import web
 
 from kube.configuration.document import ConfigurationError
-from prebinder.control.request import read_body, rejected
+from prebinder.control.request import read_body
 from prebinder.control.server import Route
+from prebinder.serving.guard import RequestRejected
 from scheduler.framework.config import render
 from scheduler.standalone.config_watch import ConfigurationInForce
 
@@ -37,6 +38,6 @@ class ConfigEndpoint:
             await self._configurations.apply(content)
         except ConfigurationError as error:
             logger.warning("Rejected a configuration sent to the control port", extra={"error": str(error)})
-            return rejected(HTTPStatus.UNPROCESSABLE_ENTITY, str(error))
+            raise RequestRejected(HTTPStatus.UNPROCESSABLE_ENTITY, str(error)) from error
         logger.info("Applied a configuration sent to the control port")
         return web.Response(text="applied\n")

@@ -14,7 +14,7 @@ from aiohttp import web
 
 from prebinder.config.loopback import reject_reachable
 from prebinder.control.cbor_rpc import Method, answer
-from prebinder.control.request import guard, read_body
+from prebinder.control.request import control_guard, read_body
 from prebinder.serving.listening import listen
 
 MAX_CALL_BYTES: Final = 64 * 1024
@@ -59,7 +59,7 @@ class ControlServer:
     async def __aenter__(self) -> Self:
         """Start serving. Raises OSError if the address is not available."""
         paths = list(dict.fromkeys(route.path for route in self._routes))
-        application = web.Application(middlewares=[guard(self._token, self._names, paths)])
+        application = web.Application(middlewares=[control_guard(self._token, self._names, paths)])
         for route in self._routes:
             application.router.add_route(route.method, route.path, route.handler)
         # Disconnected clients are not waited for: their profile is cancelled.

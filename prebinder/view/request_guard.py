@@ -6,15 +6,14 @@ a request is named by the browser in `Origin` and `Sec-Fetch-Site`. What the pag
 by its Content-Security-Policy, and names from the cluster are never markup.
 """
 
-import logging
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 from urllib.parse import urlsplit
 
 from aiohttp import web
 from aiohttp.typedefs import Middleware
 
-logger = logging.getLogger(__name__)
+from prebinder.serving.guard import RequestRejected, guard
 
 LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 """What this machine is called by itself. The port is not looked at: `kubectl port-forward` may choose another."""
@@ -32,41 +31,10 @@ HEADERS: Final[Mapping[str, str]] = {
     "Server": "pvc-prebinder",
 }
 
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
-
-class RequestRejected(Exception):
-    """A request is rejected. The text has the reason, for people."""
-
-    def __init__(self, status: int, text: str, headers: Mapping[str, str] | None = None) -> None:
-        super().__init__(text)
-        self.status = status
-        self.headers = dict(headers or {})
-
-
-def guard(names: Collection[str]) -> Middleware:
+def page_guard(names: Collection[str]) -> Middleware:
     """Return what rejects requests that no page of ours sends: 403, 405, 421. `names` are what a host may be called."""
-
-    @web.middleware
-    async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
-        try:
-            _check(request, names)
-            return await handler(request)
-        except RequestRejected as rejected:
-            return answer_text(rejected.status, str(rejected), rejected.headers)
-        except web.HTTPNotFound:
-            return answer_text(404, f"there is no {request.path[:80]}")
-        except web.HTTPException as error:
-            return answer_text(error.status, error.text or error.reason)
-        except Exception:
-            logger.exception("Request failed", extra={"path": request.path[:80]})
-            return answer_text(500, "this is a bug in pvc-prebinder; the traceback is in its log")
-
-    return middleware
-
-
-def answer_text(status: int, text: str, headers: Mapping[str, str] | None = None) -> web.Response:
-    return web.Response(status=status, text=f"{text}\n", headers={**HEADERS, **(headers or {})})
+    return guard(lambda request: _check(request, names), headers=HEADERS)
 
 
 def _check(request: web.Request, names: Collection[str]) -> None:

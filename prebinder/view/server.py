@@ -17,8 +17,9 @@ from aiohttp import web
 from rich.console import Console
 
 from kube.errors import Forbidden, KubeconfigError, KubeError, Unauthorized
+from prebinder.serving.guard import RequestRejected
 from prebinder.serving.listening import listen
-from prebinder.view.request_guard import HEADERS, RequestRejected, guard
+from prebinder.view.request_guard import HEADERS, page_guard
 from why.errors import WhyError
 from why.explain.targets import Target
 from why.rendering.text import print_report
@@ -68,7 +69,7 @@ class ViewServer:
 
     async def __aenter__(self) -> Self:
         """Start serving. Raises OSError if the address is not available."""
-        application = web.Application(middlewares=[guard(self._names)])
+        application = web.Application(middlewares=[page_guard(self._names)])
         application.add_routes(
             [
                 web.get("/", self._page),

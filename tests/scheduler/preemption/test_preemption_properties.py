@@ -106,7 +106,7 @@ def _covered(pod: model.Pod, budgets: list[DisruptionBudget]) -> list[Disruption
 
 
 @given(placed(), pods("new"), budgets)
-def test_what_is_left_out_because_the_pod_does_not_say_it_would_say_nothing(
+def test_victims_are_the_same_with_and_without_nominated_pods_counted(
     there: list[model.Pod], new: model.Pod, budgets: list[DisruptionBudget]
 ) -> None:
     cluster = view(*NODES, *there)

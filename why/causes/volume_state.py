@@ -12,7 +12,8 @@ from kube.plain_text import shell
 from kube.rules.duration import age_text
 from why.causes.finding import Finding, Step
 from why.causes.leases import look_for_pv_controller, without_pv_controller
-from why.causes.objects import VOLUME, claim_link, older_than_a_minute, remove_field, volume_link, volume_object
+from why.causes.objects import VOLUME, claim_link, older_than_a_minute, volume_link, volume_object
+from why.causes.released_volume import given_back, whose_data
 from why.causes.reported import last_words
 from why.facts.details import VolumeDetails
 from why.facts.facts import Facts, Source
@@ -134,10 +135,7 @@ def volume_released(facts: Facts, volume: Volume) -> Finding | None:
         return _given_back(facts, volume)
     rival = _got_another(facts, volume)
     is_kept = volume.reclaim_policy != "Delete"
-    step = Step(
-        remove_field(volume, "/spec/claimRef"),
-        "makes it Available with that data on it; wipe it first if the next claim must not see it",
-    )
+    step = given_back(facts, volume, volume.claim)
     if not is_kept:
         step = Step(
             shell("kubectl describe pv {}", volume.name),
@@ -145,7 +143,7 @@ def volume_released(facts: Facts, volume: Volume) -> Finding | None:
         )
     return Finding(
         Reason.VOLUME_RELEASED,
-        f"The volume is Released: it holds the data of {_deleted(facts, volume)}, which was deleted."
+        f"The volume is Released: it holds the data of {_again(facts, volume)}{whose_data(volume)}, which was deleted."
         if rival is None
         else f"The volume is Released: {rival[0]}.",
         (volume_link(volume, volume.phase), *(_deleted_owner(facts, volume) if rival is None else (rival[1],))),
@@ -208,9 +206,12 @@ def _got_another(facts: Facts, volume: Volume) -> tuple[str, Link] | None:
 
 def _deleted(facts: Facts, volume: Volume) -> str:
     """Return the claim that the volume names, and that was deleted."""
-    owner = _owner(facts, volume) or "its claim"
+    return _again(facts, volume) + (_owner(facts, volume) or "its claim")
+
+
+def _again(facts: Facts, volume: Volume) -> str:
     namesake = None if volume.claim is None else facts.snapshot.claims.get(volume.claim.key)
-    return f"an earlier {owner}" if namesake is not None else owner
+    return "" if namesake is None else "an earlier "
 
 
 def volume_orphaned(facts: Facts, volume: Volume) -> Finding | None:

@@ -1,6 +1,7 @@
 """From the API's JSON to the fields that only `why` reads."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
 from functools import partial
 from typing import Any, Final
 
@@ -30,6 +31,7 @@ _CLAIM: Final = msgspec.json.Decoder(wire.Claim)
 _POD: Final = msgspec.json.Decoder(wire.Pod)
 _NODE: Final = msgspec.json.Decoder(wire.Node)
 _VOLUME: Final = msgspec.json.Decoder(wire.Volume)
+_NAMESPACE: Final = msgspec.json.Decoder(wire.Namespace)
 _EVENT: Final = msgspec.json.Decoder(wire.Event)
 _LEASE: Final = msgspec.json.Decoder(wire.Lease)
 _QUOTA: Final = msgspec.json.Decoder(wire.Quota)
@@ -117,7 +119,17 @@ def node_details(raw: bytes | Raw) -> NodeDetails:
 def volume_details(raw: bytes | Raw) -> VolumeDetails:
     decoded = _VOLUME.decode(raw)
     metadata, status = decoded.metadata or wire.Metadata(), decoded.status or wire.VolumeStatus()
-    return VolumeDetails(tuple(metadata.finalizers or ()), metadata.deletion_timestamp, status.message or "")
+    return VolumeDetails(
+        tuple(metadata.finalizers or ()),
+        metadata.deletion_timestamp,
+        status.message or "",
+        status.last_phase_transition_time,
+    )
+
+
+def namespace_created(raw: bytes | Raw) -> datetime | None:
+    """Return when a Namespace was created."""
+    return (_NAMESPACE.decode(raw).metadata or wire.Metadata()).creation_timestamp
 
 
 def event(raw: bytes | Raw) -> EventAbout:
@@ -214,6 +226,7 @@ def detail_decoders(sweeps: str) -> Mapping[Source, Callable[[bytes | Raw], Any]
         Source.QUOTAS: quota,
         Source.SNAPSHOTS: snapshot,
         Source.DEVICE_CLAIMS: device_claim,
+        Source.NAMESPACES: namespace_created,
     }
 
 

@@ -79,11 +79,15 @@ class NodeDetails(Struct, frozen=True, gc=False):
 
 
 class VolumeDetails(Struct, frozen=True, gc=False):
-    """The fields of a volume that is being deleted or has failed. `message` is why, in the words of `status`."""
+    """The fields of a volume that is being deleted, was released, or has failed.
+
+    `message` is why, in the words of `status`; `since` is when it came into its phase.
+    """
 
     finalizers: tuple[str, ...] = ()
     deleted: datetime | None = None
     message: str = ""
+    since: datetime | None = None
 
 
 class EventRecord(Struct, frozen=True, gc=False):

@@ -51,6 +51,7 @@ class Source(StrEnum):
     LEASES = "leases"
     SNAPSHOTS = "volumesnapshots"
     DEVICE_CLAIMS = "resourceclaims"
+    NAMESPACES = "namespaces"
     ALL_PODS = "pods in all namespaces"
 
 
@@ -156,6 +157,7 @@ class Facts:
     snapshots: Mapping[str, SnapshotRecord] = field(default_factory=dict)
     device_claims: Mapping[str, DeviceClaimRecord] = field(default_factory=dict)
     namespaces: Mapping[str, Pairs] = field(default_factory=dict)
+    namespaces_since: Mapping[str, datetime | None] = field(default_factory=dict)
     everywhere: bool = False
     namespace: str = ""
     idle_classes: frozenset[str] = frozenset()

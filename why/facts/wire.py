@@ -115,6 +115,11 @@ class Node(Wire):
 
 class VolumeStatus(Wire):
     message: Text = None
+    last_phase_transition_time: Time = None
+
+
+class Namespace(Wire):
+    metadata: Metadata | None = None
 
 
 class Volume(Wire):

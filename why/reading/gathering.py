@@ -32,6 +32,7 @@ from why.facts.decode_details import (
     claim_details,
     detail_decoders,
     event,
+    namespace_created,
     node_details,
     pod_details,
     volume_details,
@@ -167,6 +168,7 @@ class Gathering:
             snapshots=dict(self._details[Source.SNAPSHOTS]),
             device_claims=dict(self._details[Source.DEVICE_CLAIMS]),
             namespaces=namespaces,
+            namespaces_since=dict(self._details[Source.NAMESPACES]),
             everywhere=everywhere,
             namespace=namespace,
             idle_classes=frozenset(self._idle_classes),
@@ -216,7 +218,9 @@ class Gathering:
                 self._claim(record, key, raw)
             case Pod():
                 self._pod(record, key, raw)
-            case Volume() if record.deleting or record.phase == "Failed":
+            case Namespace():
+                self._details[Source.NAMESPACES][key] = namespace_created(raw)
+            case Volume() if record.deleting or record.phase in {"Failed", "Released"}:
                 self._volumes[key] = volume_details(raw)
             case Node():
                 self._details[Source.NODES][key] = node_details(raw)

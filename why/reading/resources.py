@@ -10,6 +10,7 @@ from kube.objects.api_resource import (
     CSI_DRIVERS,
     CSI_NODES,
     LEASES,
+    NAMESPACES,
     NODES,
     PODS,
     STORAGE_CLASSES,
@@ -42,6 +43,7 @@ RESOURCES: Final[Mapping[Source, Resource]] = {
     Source.LEASES: LEASES,
     Source.SNAPSHOTS: _SNAPSHOTS,
     Source.DEVICE_CLAIMS: _DEVICE_CLAIMS,
+    Source.NAMESPACES: NAMESPACES,
 }
 
 OF_THE_NAMESPACE: Final = frozenset(

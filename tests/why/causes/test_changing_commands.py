@@ -144,7 +144,7 @@ CHANGING: Final[Mapping[str, Change]] = {
     "claims.volumes.requested_mismatch": _claim(
         claim(size="20Gi", spec={"volumeName": "pv-1"}), storage_class(), volume(), shows="PersistentVolume/pv-1"
     ),
-    "claims.volumes._release": _claim(
+    "released_volume.given_to": _claim(
         claim(), storage_class(mode="Immediate"), volume(**OLD), shows="PersistentVolume/pv-1"
     ),
     "pods.missing_volumes._stale": _pod(
@@ -185,7 +185,7 @@ CHANGING: Final[Mapping[str, Change]] = {
     "pods.topology.assigned_out_of_reach": _pod(
         pod("db-0", "data", node="b1", status={"phase": "Pending"}), *BOUND, shows="PersistentVolume/pv-1"
     ),
-    "volume_state.volume_released": Change(
+    "released_volume.given_back": Change(
         "pv/pv-1", [volume(claim="old", phase="Released"), claim("other"), storage_class(), *_CLUSTER], ""
     ),
 }

@@ -343,7 +343,7 @@ def test_the_nearest_class_is_named() -> None:
 
 
 def test_the_claim_of_another_namespace_is_named_only_with_the_right_to_read_it() -> None:
-    held = volume(claim="theirs", phase="Released")
+    held = volume(claim="theirs")
     held["spec"]["claimRef"]["namespace"] = "secret"
     item = why("pvc/data", requesting("pv-1"), held, IMMEDIATE)
     assert item.code is Reason.VOLUME_STILL_CLAIMED

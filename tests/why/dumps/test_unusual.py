@@ -44,6 +44,12 @@ KEPT = [
 ]
 LOCAL = storage_class()
 
+GIVEN = (
+    """kubectl patch pv kept-wal --type=json -p '[{{"op":"test","path":"/spec/claimRef/uid","""
+    """"value":"of an earlier claim"}},{{"op":"replace","path":"/spec/claimRef","""
+    """"value":{{"apiVersion":"v1","kind":"PersistentVolumeClaim","namespace":"web","name":"{}"}}}}]'"""
+)
+
 DUMPS = {
     "the default class came later, and the controller manager has stopped": Dump(
         "NoStorageClass",
@@ -114,7 +120,7 @@ DUMPS = {
     "each claim of a StatefulSet was created again, and its volume kept its data": Dump(
         "PVStillClaimed",
         [pod("db-0", "wal"), claim("data"), claim("wal"), *KEPT, LOCAL, node("a1"), SCHEDULED],
-        'kubectl patch pv kept-wal --type=json -p \'[{"op":"remove","path":"/spec/claimRef/uid"}]\'',
+        GIVEN.format("wal"),
         "kept-data",
     ),
     "a claim was created again, and its volume was not released": Dump(
@@ -132,7 +138,7 @@ DUMPS = {
     "only volumes of other claims are left": Dump(
         "PVStillClaimed",
         [pod("db-0", "new"), claim("new"), claim("data"), *KEPT, LOCAL, node("a1"), SCHEDULED],
-        'kubectl patch pv kept-wal --type=json -p \'[{"op":"remove","path":"/spec/claimRef"}]\'',
+        GIVEN.format("new"),
         "kept-data",
     ),
     # A volume here, room for another one there.

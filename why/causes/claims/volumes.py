@@ -32,6 +32,7 @@ from why.causes.objects import (
     volume_object,
     with_default_class,
 )
+from why.causes.released_volume import given_to, whose_data
 from why.facts.facts import Facts, Source
 from why.report.report import Evidence, Link
 
@@ -61,12 +62,12 @@ def still_claimed(facts: Facts, claim: Claim) -> Finding | None:
     if volume is None or requested_rejection(claim, volume) is not Reason.CLAIMED_BY_OTHER or volume.claim is None:
         return None
     holder = volume.claim
-    if holder.key == claim.key:
-        owner = "an earlier claim of the same name, which was deleted"
-    elif holder.namespace == claim.namespace or facts.everywhere:
-        owner = f"claim {holder.key}"
+    if volume.phase == "Released" or holder.namespace == claim.namespace or facts.everywhere:
+        owner = whose_data(volume, claim)
     else:
         owner = "a claim of another namespace"
+    if holder.key == claim.key:
+        owner = f"{owner}, which was deleted"
     steps: tuple[Step, ...] = (
         Step(shell("kubectl get pv {} -o yaml", volume.name), f"it belongs to {owner}; its data is on it"),
         Step(
@@ -75,7 +76,7 @@ def still_claimed(facts: Facts, claim: Claim) -> Finding | None:
         ),
     )
     if volume.phase == "Released":
-        steps = (_release(volume, claim, f"this claim gets the volume and its data: that of {owner}"),)
+        steps = (given_to(facts, volume, claim),)
     return Finding(
         Reason.VOLUME_STILL_CLAIMED,
         f"Volume {volume.name}, which the claim requests, is {volume.phase or 'held'} and still belongs to {owner}.",
@@ -189,16 +190,13 @@ def _held(facts: Facts, claim: Claim) -> Finding | None:
     volume = _would_fit(facts, claim, lambda volume: volume.reclaim_policy == "Retain" and _is_left(claim, volume))
     if volume is None or volume.claim is None:
         return None
-    if volume.claim.key == claim.key:
-        owner = "an earlier claim of the same name"
-    else:
-        owner = "a deleted claim" if volume.claim.namespace != claim.namespace else f"claim {volume.claim.key}, deleted"
+    owner = whose_data(volume, claim)
     return Finding(
         Reason.VOLUME_STILL_CLAIMED,
         f"Volume {volume.name} would fit the claim, but is {volume.phase}: it holds the data of {owner}.",
         (claim_link(claim), volume_link(volume, volume.phase)),
         (Evidence(volume_object(volume, "spec.claimRef"), "none", owner),),
-        (_release(volume, claim, "its data becomes this claim's; wipe it first if it must stay private"),),
+        (given_to(facts, volume, claim),),
     )
 
 
@@ -332,15 +330,6 @@ def _would_fit(facts: Facts, claim: Claim, held: Callable[[Volume], bool]) -> Vo
     free = ((volume, replace(volume, claim=None, phase="Available")) for volume in volumes)
     fitting = (volume for volume, freed in free if scheduler_rejection(claim, freed) is None)
     return min(fitting, key=order, default=None)
-
-
-def _release(volume: Volume, claim: Claim, note: str) -> Step:
-    """Return how to let the claim have a Released volume. One of an earlier claim of its name stays reserved for it:
-    without the uid the claimRef is one that an administrator could have written (syncVolume in pv_controller.go).
-    """
-    is_namesake = volume.claim is not None and volume.claim.key == claim.key
-    path = "/spec/claimRef/uid" if is_namesake else "/spec/claimRef"
-    return Step(remove_field(volume, path), note)
 
 
 def _subject(rejection: Rejection) -> str:

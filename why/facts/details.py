@@ -102,7 +102,7 @@ class EventRecord(Struct, frozen=True, gc=False):
     uid: str = ""
 
 
-EVENTS_KEPT: Final = 5
+EVENTS_KEPT: Final = 10
 """The number of latest Events kept per object."""
 
 

@@ -175,13 +175,15 @@ def _not_attached(facts: Facts, pod: Pod) -> Iterator[tuple[Claim, Volume, Volum
 def reported_by_kubelet(facts: Facts, pod: Pod) -> Finding | None:
     """Attaching or mounting fails, by the Events of attachdetach-controller and kubelet."""
     facts.need(Source.EVENTS)
-    for event in failures(facts, pod):
+    every = list(failures(facts, pod))
+    causes = (cause_in(facts, pod, event) for event in every)
+    cause = next((each for each in causes if each is not None), None)
+    if cause is not None:
+        return cause
+    for event in every:
         code = FAILED.get(event.reason, Reason.MOUNT_FAILED)
         if _MULTI_ATTACH.search(event.note):
             code = Reason.ATTACH_CONFLICT
-        reported = cause_in(facts, pod, event)
-        if reported is not None:
-            return reported
         verb = "mounted" if code is Reason.MOUNT_FAILED else "attached"
         user = user_elsewhere(facts, pod) if code is Reason.ATTACH_CONFLICT else None
         driver = unavailable(facts, pod, event)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from datetime import timedelta
 from typing import Final
 
 from binder.matching.rejection import Reason
@@ -35,6 +36,14 @@ _OVER: Final = frozenset({"Pulling", "Pulled", "Failed", "BackOff", "Created", "
 
 _SUB_PATH: Final = re.compile(r"subPath\b.* for volumeMount")
 """A path within a volume that is mounted (makeMounts in kubelet_pods.go), of which a container is not created."""
+
+_SUMMARY: Final = re.compile(
+    r"^Unable to (?:attach or )?mount volumes\b.*(?:timed out waiting for the condition|context deadline exceeded)$"
+)
+"""Of syncPod in kubelet.go, with the error of WaitForAttachAndMount in volume_manager.go."""
+
+_REPEATED: Final = timedelta(minutes=5)
+"""A mount that fails is tried again after two minutes at the latest (nestedpendingoperations of the kubelet)."""
 
 _CREATED: Final = frozenset({"Created", "Started"})
 
@@ -157,9 +166,18 @@ def are_mounted(facts: Facts, pod: Pod) -> bool:
 def failures(facts: Facts, pod: Pod) -> Iterator[EventRecord]:
     """Yield the Events about failures of attaching and mounting that are not over, the latest first.
 
-    They are over with a later Event, or when the pod or the VolumeAttachment shows what comes after them.
+    They are over with a later Event, when the pod or the VolumeAttachment shows what comes after them, or if they are
+    not repeated while another one is. What the kubelet says every two minutes about all volumes of a pod, that the time
+    is over, comes last: the error itself is an Event of its own.
     """
-    yield from _failures_in_volumes(facts, pod)
+    every = [*_failures_in_volumes(facts, pod), *_failed(facts, pod)]
+    times = [event.last for event in every if event.last is not None]
+    latest = max(times, default=None)
+    current = (event for event in every if latest is None or event.last is None or latest - event.last < _REPEATED)
+    yield from sorted(current, key=lambda event: bool(_SUMMARY.search(event.note)))
+
+
+def _failed(facts: Facts, pod: Pod) -> Iterator[EventRecord]:
     if has_begun(facts, pod):
         return
     attached: set[str] = set()

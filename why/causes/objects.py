@@ -1,6 +1,5 @@
 """How objects are named in a report, and what several families of checks need to know about a claim."""
 
-import json
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from typing import Final
@@ -78,12 +77,6 @@ def on_pod(verb: str, pod: Pod) -> str:
 def unannotate(claim: Claim, *keys: str) -> str:
     """Return the command that removes annotations from a claim."""
     return shell("kubectl -n {} annotate pvc {} {}", claim.namespace, claim.name, [f"{key}-" for key in keys])
-
-
-def remove_field(volume: Volume, path: str) -> str:
-    """Return the command that removes a field of a volume, such as `/spec/claimRef`."""
-    patch = json.dumps([{"op": "remove", "path": path}], separators=(",", ":"))
-    return shell("kubectl patch pv {} --type=json -p {}", volume.name, patch)
 
 
 def pods_on(node: str) -> str:

@@ -7,10 +7,10 @@ it changes nothing that has changed since.
 """
 
 import json
-from shlex import quote
 from typing import Any, Final
 
 from kube.objects.model import Claim, ClaimReference, Volume
+from kube.plain_text import shell
 from why.causes.finding import Step
 from why.facts.facts import Facts, Source
 
@@ -41,8 +41,11 @@ def given_to(facts: Facts, volume: Volume, claim: Claim) -> Step:
         )
     reference = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": claim.namespace, "name": claim.name}
     return Step(
-        f"kubectl patch pv {quote(volume.name)} --type=json "
-        f"-p {_patch(volume, {'op': 'replace', 'path': _PATH, 'value': reference})}",
+        shell(
+            "kubectl patch pv {} --type=json -p {}",
+            volume.name,
+            _patch(volume, {"op": "replace", "path": _PATH, "value": reference}),
+        ),
         f"gives this claim the volume with the data of {whose_data(volume, claim)}: only if that is what you want, or "
         f"after it was wiped.{_to_check(facts, volume, claim.namespace)}",
     )
@@ -65,8 +68,11 @@ def given_back(facts: Facts, volume: Volume, owner: ClaimReference) -> Step:
         )
     unread = "" if facts.has(Source.CLAIMS) else f" See first that no claim {owner.key} has another volume."
     return Step(
-        f"kubectl patch pv {quote(volume.name)} --type=json "
-        f"-p {_patch(volume, {'op': 'remove', 'path': f'{_PATH}/uid'})}",
+        shell(
+            "kubectl patch pv {} --type=json -p {}",
+            volume.name,
+            _patch(volume, {"op": "remove", "path": f"{_PATH}/uid"}),
+        ),
         f"keeps it, with that data, for a claim that is called {owner.key}, and for no other."
         f"{_to_check(facts, volume, owner.namespace)}{unread} T{_OTHER_CLAIM[1:]}",
     )
@@ -76,13 +82,13 @@ _OTHER_CLAIM: Final = "to give it to another claim, replace namespace and name i
 
 
 def _look(volume: Volume, note: str) -> Step:
-    return Step(f"kubectl get pv {quote(volume.name)} -o yaml", note)
+    return Step(shell("kubectl get pv {} -o yaml", volume.name), note)
 
 
 def _patch(volume: Volume, change: dict[str, Any]) -> str:
     uid = "" if volume.claim is None else volume.claim.uid
     expected = [{"op": "test", "path": f"{_PATH}/uid", "value": uid}] if uid else []
-    return quote(json.dumps([*expected, change], separators=(",", ":")))
+    return json.dumps([*expected, change], separators=(",", ":"))
 
 
 def _is_of_earlier_namespace(facts: Facts, volume: Volume, owner: ClaimReference) -> bool:
@@ -95,7 +101,7 @@ def _to_check(facts: Facts, volume: Volume, namespace: str) -> str:
     is_own = volume.claim is not None and volume.claim.namespace == namespace
     if not is_own or None not in _times(facts, volume, namespace):
         return ""
-    return f" See first that namespace {namespace} was not created again since: the data is of whoever had it then."
+    return f" See first that namespace {namespace} was not created again since: the data is of its tenant at that time."
 
 
 def _times(facts: Facts, volume: Volume, namespace: str) -> tuple[Any, Any]:

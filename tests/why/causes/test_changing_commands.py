@@ -209,7 +209,7 @@ def _changes(part: ast.AST) -> bool:
     if isinstance(part, ast.Call) and _name(part) in {"on_claim", "on_pod"}:
         return VERBS.search(f"kubectl {ast.literal_eval(part.args[0])} NAME") is not None
     if isinstance(part, ast.Call):
-        return _name(part) in {"remove_field", "unannotate"}
+        return _name(part) == "unannotate"
     return isinstance(part, ast.Constant) and isinstance(part.value, str) and VERBS.search(part.value) is not None
 
 

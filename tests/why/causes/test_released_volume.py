@@ -66,7 +66,7 @@ def patch_of(item: Item) -> list[dict[str, Any]]:
         ),
     ],
 )
-def test_the_claim_alone_is_given_the_volume_and_whose_data_it_gets_is_said(
+def test_the_volume_goes_to_the_claim_alone_and_the_owner_of_the_data_is_named(
     wanted: Document, held: Document, whose: str
 ) -> None:
     item = why("pvc/data", wanted, held, NOW_CLASS, OLD)

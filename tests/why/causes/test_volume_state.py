@@ -31,7 +31,7 @@ DELETE = {"persistentVolumeReclaimPolicy": "Delete"}
 @pytest.mark.parametrize(
     ("namespace", "owner"), [(NAMESPACE, "claim web/data, which"), ("other", "claim web/data, which")]
 )
-def test_the_claim_whose_data_is_left_is_named_whoever_reads_the_volume(namespace: str, owner: str) -> None:
+def test_a_deleted_claim_is_named_to_all_readers_of_its_volume(namespace: str, owner: str) -> None:
     facts = replace(facts_of(volume(claim="data", phase="Released")), namespace=namespace)
     (item,) = report_on(facts, (parse_target("pv/pv-1"),), namespace).items
     assert f"it holds the data of {owner} was deleted" in item.message

@@ -25,7 +25,6 @@ from why.causes.objects import (
     on_claim,
     own_volume,
     pod_link,
-    remove_field,
     smallest_fitting,
     users_of,
     volume_link,

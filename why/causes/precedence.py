@@ -10,6 +10,7 @@ from typing import Final
 from why.causes import assigned_node, reported, volume_state
 from why.causes.claims import (
     allowed_topologies,
+    capacity,
     claim_and_class,
     data_sources,
     lifecycle,
@@ -60,7 +61,7 @@ CLAIM_CHECKS: Final[tuple[ClaimCheck, ...]] = (
     provisioning.selected_node_stale,
     provisioning.driver_on_no_node,
     provisioning.no_allowed_topology,
-    provisioning.no_capacity,
+    capacity.no_capacity,
     # Whatever it reported before it stopped.
     provisioning.provisioner_stopped,
     # What the provisioner itself reports, or that it reports nothing.
@@ -112,6 +113,7 @@ POD_CHECKS: Final[tuple[PodCheck, ...]] = (
     scheduling.gated_by_others,
     scheduling.scheduler_not_running,
     reported.extender_unavailable,
+    reported.reported_by_other_scheduler,
     # A node was chosen already: the state of the others is no reason any more.
     scheduling.nominated,
     # What no node can resolve, before what some node could.

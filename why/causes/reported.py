@@ -103,6 +103,20 @@ _OF_CONTROLLER: Final = re.compile(
 _CODES: Final = frozenset(Reason) - {Reason.EXPLANATION_PENDING}
 _MAX_REJECTIONS: Final = 4
 
+DEFAULT_SCHEDULER: Final = "default-scheduler"
+_OWN_WORDS: Final = re.compile(
+    r"^(?!.*(?:nodes? (?:are|is) available|no nodes available|PreBind|unbound immediate|persistentvolumeclaim \"))"
+    r".*\S",
+    re.DOTALL,
+)
+"""Not those of kube-scheduler, under whatever name it runs: its verdicts are computed here."""
+
+_OF_SCHEDULERS: Final[Mapping[str, str]] = {
+    "fargate-scheduler": "Fargate mounts EFS only: let EC2 nodes run the pod, by a namespace or labels that no Fargate "
+    "profile selects, or give it a volume of EFS",
+}
+"""What helps where a scheduler rejects what its nodes can never do."""
+
 _NO_FREE_STORAGE: Final = re.compile(r"did not have enough free storage")
 
 _BIND_TIMEOUT: Final = re.compile(
@@ -176,6 +190,28 @@ def _advice(code: Reason, note: str) -> str:
     if secret is not None:
         return f"the class names Secret {secret['namespace']}/{secret['name']}: create it, or correct the class"
     return _ADVICE.get(code, "")
+
+
+def reported_by_other_scheduler(facts: Facts, pod: Pod) -> Finding | None:
+    """A scheduler that is not Kubernetes' own rejects the pod by rules of its own: only its words say why."""
+    words = None if pod.scheduler_name == DEFAULT_SCHEDULER else of_scheduler(facts, pod, _OWN_WORDS)
+    if words is None:
+        return None
+    step = Step(
+        f"{on_pod('get', pod)} -o yaml",
+        _OF_SCHEDULERS.get(
+            pod.scheduler_name,
+            f"{pod.scheduler_name} decides about this pod by rules of its own: change what it names, or create the "
+            "pod for another scheduler",
+        ),
+    )
+    return Finding(
+        Reason.NO_NODE_FITS,
+        f"{pod.scheduler_name} reports: {words.found}",
+        (pod_link(pod), Link("Scheduler", pod.scheduler_name, "rejects the pod")),
+        (words,),
+        (step,),
+    )
 
 
 def extender_unavailable(facts: Facts, pod: Pod) -> Finding | None:

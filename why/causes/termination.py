@@ -24,11 +24,11 @@ from why.causes.objects import (
     on_pod,
     pod_link,
     pod_object,
-    stem_of,
     volume_link,
 )
 from why.causes.reported import quoted
 from why.causes.volume_state import volume_unhealthy
+from why.causes.workloads import registration
 from why.facts.details import PodDetails
 from why.facts.facts import Facts, Source
 from why.report.report import Evidence, Link
@@ -198,17 +198,16 @@ def _culprit(facts: Facts, pod: Pod) -> _Obstacle | None:
             )
         if pod.finished and _has_lost_driver(facts, pod, volume):
             driver = volume.driver
+            step, runs = registration(facts, driver, pod.node_name, "; the kubelet then tries again")
             return _Obstacle(
                 f"CSI driver {driver} is not registered there, which has to unmount {volume.name}",
-                Step(
-                    shell("kubectl get daemonset -A | grep -i {}", stem_of(driver)),
-                    f"let the node plugin of {driver} run on node {pod.node_name}; the kubelet then tries again",
-                ),
+                step,
                 (volume_link(volume),),
                 (
                     Evidence(
                         "csinodes", f"{driver} on node {pod.node_name}", named(nodes_with(facts, driver)) or "none"
                     ),
+                    *runs,
                 ),
             )
     return None

@@ -301,4 +301,4 @@ def test_a_resource_that_no_node_has_may_be_one_of_a_device_class() -> None:
     assert item.code is Reason.NO_NODE_FITS
     evidence = next(each for each in item.evidence if each.object.endswith("resources.requests"))
     assert evidence.found == "example.com/gpu, which no node has; DeviceClasses are not read"
-    assert any("DeviceClass" in step for step in item.next)
+    assert any("DeviceClass" in step for step in item.advice)

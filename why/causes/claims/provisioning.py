@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
-from binder.matching.evidence import affinity_text, quantity_text
+from binder.matching.evidence import affinity_text
 from binder.matching.matching import class_of
 from binder.matching.rejection import Reason
 from kube.objects.model import (
@@ -18,7 +18,6 @@ from kube.objects.model import (
 )
 from kube.plain_text import shell
 from kube.rules.csi_migration import driver_of_provisioner
-from kube.rules.quantity import NANO
 from kube.rules.selectors import label_keys, node_matches
 from why.causes.finding import Finding, Step
 from why.causes.leases import ALIVE, has_lapsed, lapse_text, last_renewal, lease_name
@@ -35,6 +34,7 @@ from why.causes.objects import (
     unannotate,
     with_default_class,
 )
+from why.causes.workloads import registration
 from why.facts.details import EventRecord
 from why.facts.facts import Facts, Source
 from why.report.report import Evidence, Link
@@ -181,21 +181,17 @@ def driver_on_no_node(facts: Facts, claim: Claim) -> Finding | None:
     if _has_no_node(facts):
         return _without_nodes(claim, storage_class)
     where = f"node {selected}" if nodes else "any node"
+    step, runs = registration(facts, driver, selected if nodes and selected else "")
     return Finding(
         Reason.DRIVER_NOT_ON_NODE,
-        f"CSI driver {driver} is not registered on {where}: its node plugin does not run there.",
+        f"CSI driver {driver} is not registered on {where}.",
         (
             claim_link(claim),
             Link("StorageClass", storage_class.name, f"provisioner {driver}"),
             *((Link("Node", selected, "chosen for the volume"),) if selected else ()),
         ),
-        (Evidence("csinodes", f"{driver} on {where}", named(nodes) or "on no node"),),
-        (
-            Step(
-                shell("kubectl get daemonset -A | grep -i {}", stem_of(driver)),
-                f"let the node plugin of {driver} run there",
-            ),
-        ),
+        (Evidence("csinodes", f"{driver} on {where}", named(nodes) or "on no node"), *runs),
+        (step,),
     )
 
 
@@ -263,45 +259,6 @@ def no_allowed_topology(facts: Facts, claim: Claim) -> Finding | None:
                 "add a node there, or create a class with other allowedTopologies: they are immutable",
             ),
         ),
-    )
-
-
-def no_capacity(facts: Facts, claim: Claim) -> Finding | None:
-    """No CSIStorageCapacity of the class is large enough (hasEnoughCapacity in volumebinding/binder.go)."""
-    storage_class = provisioner_of(facts, claim)
-    if storage_class is None or value_of(claim.annotations, SELECTED_NODE) is not None or not claim.request:
-        return None
-    driver = facts.need(Source.CSI_DRIVERS).csi_drivers.get(driver_of(storage_class))
-    if driver is None or not driver.storage_capacity:
-        return None
-    capacities = facts.need(Source.CAPACITIES).capacities.values()
-    sizes = [
-        capacity.largest_volume
-        for capacity in capacities
-        if capacity.storage_class == storage_class.name and capacity.largest_volume is not None
-    ]
-    if any(-(-size // NANO) >= -(-claim.request // NANO) for size in sizes):
-        return None
-    if not sizes and not binds_late(storage_class):  # Only the scheduler depends on the objects.
-        return None
-    largest = (
-        f"at most {quantity_text(max(sizes))}" if sizes else f"no capacity reported for class {storage_class.name}"
-    )
-    return Finding(
-        Reason.INSUFFICIENT_STORAGE,
-        f"{storage_class.provisioner} has no room for {quantity_text(claim.request)} anywhere: {largest}.",
-        (claim_link(claim), Link("StorageClass", storage_class.name, f"provisioner {storage_class.provisioner}")),
-        (Evidence("csistoragecapacities", f"{quantity_text(claim.request)} in one topology", largest),),
-        (room_step(),),
-    )
-
-
-def room_step() -> Step:
-    """Return where to see what room a driver has."""
-    return Step(
-        "kubectl get csistoragecapacities -A "
-        "-o custom-columns=CLASS:.storageClassName,FREE:.capacity,TOPOLOGY:.nodeTopology.matchLabels",
-        "add capacity, or request less",
     )
 
 

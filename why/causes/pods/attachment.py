@@ -35,6 +35,7 @@ from why.causes.pods.other_users import end_of
 from why.causes.reported import quoted
 from why.causes.volume_state import volume_terminating as terminating
 from why.causes.volume_state import volume_unhealthy as unhealthy
+from why.causes.workloads import registration
 from why.facts.details import AttachmentDetails
 from why.facts.facts import Facts, Source
 from why.report.report import Evidence, Link
@@ -58,10 +59,10 @@ def driver_not_on_node(facts: Facts, pod: Pod) -> Finding | None:
         driver, there = volume.driver, nodes_with(facts, volume.driver)
         if not driver or pod.node_name in there or pod.node_name not in snapshot.csi_nodes:
             continue
+        step, runs = registration(facts, driver, pod.node_name, "; the kubelet then tries again")
         return Finding(
             Reason.DRIVER_NOT_ON_NODE,
-            f"CSI driver {driver} of volume {volume.name} is not registered on node {pod.node_name}: its node plugin "
-            "does not run there.",
+            f"CSI driver {driver} of volume {volume.name} is not registered on node {pod.node_name}.",
             (
                 pod_link(pod, f"on node {pod.node_name}"),
                 claim_link(claim),
@@ -71,8 +72,9 @@ def driver_not_on_node(facts: Facts, pod: Pod) -> Finding | None:
             (
                 Evidence("csinodes", f"{driver} on node {pod.node_name}", named(there) or "on no node"),
                 quoted(facts, failing),
+                *runs,
             ),
-            (let_it_run(driver, pod),),
+            (step,),
         )
     return None
 
@@ -108,7 +110,7 @@ def attach_failed(facts: Facts, pod: Pod) -> Finding | None:
             "",
             f'"{" ".join(details.attach_error.split())}"',
         )
-        return without_driver(pod, words) or Finding(
+        return without_driver(facts, pod, words) or Finding(
             Reason.ATTACH_FAILED,
             f"{attachment.attacher} cannot attach volume {volume.name} to node {pod.node_name}.",
             (pod_link(pod, f"on node {pod.node_name}"), claim_link(claim), volume_link(volume)),

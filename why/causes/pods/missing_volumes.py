@@ -11,7 +11,7 @@ from kube.objects.model import SELECTED_NODE, Claim, Pod, StorageClass, Volume, 
 from kube.plain_text import shell
 from kube.rules.selectors import label_keys
 from scheduler.volumes.volume_binding import PodClaims, choose_volumes
-from why.causes.claims.provisioning import room_step
+from why.causes.claims.capacity import room_step, unpublished_capacity
 from why.causes.finding import Finding, Step
 from why.causes.objects import (
     claim_link,
@@ -162,6 +162,9 @@ def _of_one(facts: Facts, verdict: ClaimVerdicts, verdicts: NodeVerdicts) -> _Bl
     if telling is Reason.TOPOLOGY_NOT_ALLOWED:
         message = f"Class {storage_class.name} provisions volumes only where no node can run the pod."
         return _Blame(claim, telling, message, _allowed_step(storage_class))
+    unpublished = None if telling is None else unpublished_capacity(facts, storage_class)
+    if telling is not None and unpublished is not None:
+        return _Blame(claim, telling, unpublished.message, unpublished.step)
     if telling is not None:
         message = f"{storage_class.provisioner} has no room for {quantity_text(claim.request)} for claim {claim.name} "
         return _Blame(claim, telling, message + "on a node that could run the pod.", room_step())

@@ -12,6 +12,7 @@ from kube.store.snapshot import Snapshot
 from why.causes.finding import Finding, Step
 from why.causes.objects import claim_link, on_pod, pod_link, pod_object, stem_of, volume_link
 from why.causes.reported import quoted
+from why.causes.workloads import registration
 from why.facts.details import EventRecord
 from why.facts.facts import Facts, Source
 from why.report.report import Evidence, Link
@@ -45,30 +46,33 @@ _SUMMARY: Final = re.compile(
 _REPEATED: Final = timedelta(minutes=5)
 """A mount that fails is tried again after two minutes at the latest (nestedpendingoperations of the kubelet)."""
 
+_TRIED_AGAIN: Final = "; the kubelet then tries again"
+
 _CREATED: Final = frozenset({"Created", "Started"})
 
 
 def cause_in(facts: Facts, pod: Pod, event: EventRecord) -> Finding | None:
     """Return the cause that a report of a failure names, None if it is to be read as it is."""
     return (
-        without_driver(pod, quoted(facts, event))
+        without_driver(facts, pod, quoted(facts, event))
         or _without_object(facts, pod, event)
         or _without_disk(facts, pod, event)
     )
 
 
-def without_driver(pod: Pod, words: Evidence) -> Finding | None:
+def without_driver(facts: Facts, pod: Pod, words: Evidence) -> Finding | None:
     """As `driver_not_on_node`, in the words of others: for a CSINode that is missing, or after the Events expired."""
     match = _NO_DRIVER.search(words.found)
     if match is None:
         return None
     driver = match["kubelet"] or match["attacher"]
+    step, runs = registration(facts, driver, pod.node_name, _TRIED_AGAIN)
     return Finding(
         Reason.DRIVER_NOT_ON_NODE,
-        f"CSI driver {driver} is not registered on node {pod.node_name}: its node plugin does not run there.",
+        f"CSI driver {driver} is not registered on node {pod.node_name}.",
         (pod_link(pod, f"on node {pod.node_name}"), Link("Node", pod.node_name, f"without {driver}")),
-        (words,),
-        (let_it_run(driver, pod),),
+        (words, *runs),
+        (step,),
     )
 
 
@@ -90,7 +94,7 @@ def path_not_prepared(facts: Facts, pod: Pod) -> Finding | None:
 def let_it_run(driver: str, pod: Pod) -> Step:
     return Step(
         shell("kubectl get daemonset -A | grep -i {}", stem_of(driver)),
-        f"let the node plugin of {driver} run on node {pod.node_name}; the kubelet then tries again",
+        f"let the node plugin of {driver} run on node {pod.node_name}{_TRIED_AGAIN}",
     )
 
 

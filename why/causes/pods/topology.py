@@ -18,11 +18,11 @@ from why.causes.objects import (
     place_of,
     pod_link,
     pods_on,
-    stem_of,
     volume_link,
 )
 from why.causes.pods.node_verdicts import NodeVerdict, node_verdicts
 from why.causes.pods.remedy import devices_of, out_of_every_reach, out_of_reach_of_its_node, remedy, selection_of
+from why.causes.workloads import registration
 from why.facts.facts import Facts, Source
 from why.report.report import Evidence, Link
 
@@ -159,20 +159,17 @@ def without_driver(facts: Facts, pod: Pod) -> Finding | None:
         return None
     rejection, names = without[0].by_volumes[0], {verdict.node.name for verdict in without}
     driver = rejection.wanted.removeprefix("CSI driver ").partition(" ")[0]
+    step, runs = registration(facts, driver, min(names), "; while it starts, this is normal")
     return Finding(
         Reason.DRIVER_NOT_ON_NODE,
         f"CSI driver {driver} of the pod's volumes is not registered on {node_names(names)}, which could run the pod.",
         (pod_link(pod), Link("Node", without[0].node.name, f"without {driver}")),
         (
             Evidence("csinodes", f"{driver} on {node_names(names)}", named(nodes_with(facts, driver)) or "on no node"),
+            *runs,
             *(Evidence(place, "", words) for place, words in verdicts.places),
         ),
-        (
-            Step(
-                shell("kubectl get daemonset -A | grep -i {}", stem_of(driver)),
-                f"let the node plugin of {driver} run there; while it starts, this is normal",
-            ),
-        ),
+        (step,),
     )
 
 

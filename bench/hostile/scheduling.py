@@ -268,6 +268,36 @@ def _excluding_nodes(terms: int) -> Hostile:
     return Hostile(list(nodes(5000)), arriving)
 
 
+def _outspoken(pods: int) -> Hostile:
+    """As many running pods with 60 KB of anti-affinity each, which has to be evaluated for every other pod."""
+    standing = [_on(_apart_by_many(f"s{number}"), number % 1000) for number in range(pods)]
+    return Hostile([*nodes(1000), *standing], [pod(f"p{number}", [], gated=False) for number in range(3)])
+
+
+def _apart_by_many(name: str) -> Document:
+    document = pod(name, [], gated=False)
+    values = [[f"{name}-{term}-{each}" for each in range(17)] for term in range(200)]
+    terms = [
+        {
+            "topologyKey": HOSTNAME,
+            "labelSelector": {"matchExpressions": [{"key": "app", "operator": "In", "values": each}]},
+        }
+        for each in values
+    ]
+    affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+    document["spec"]["affinity"] = affinity
+    return document
+
+
+def _resources(count: int) -> Hostile:
+    """Pods that request as many extended resources, which none of 5,000 nodes has."""
+    arriving = [
+        _pod_requesting(f"p{number}", {f"example.com/r{number}-{each}": "1" for each in range(count)})
+        for number in range(3)
+    ]
+    return Hostile(list(nodes(5000)), arriving)
+
+
 def _not_in(key: str, value: str) -> Document:
     return {"key": key, "operator": "NotIn", "values": [value]}
 
@@ -286,6 +316,8 @@ _INPUTS: Final[dict[str, tuple[Callable[[int], Hostile], int]]] = {
     "64 terms NotIn of anti-affinity, 10,000 different pods": (_excluding_pods, 64),
     "32 topology spread constraints, 10,000 different pods": (_spread, 32),
     "200 terms NotIn of node affinity, required and preferred, 5,000 nodes": (_excluding_nodes, 200),
+    "200 running pods with 60 KB of anti-affinity each": (_outspoken, 200),
+    "500 requested resources, 5,000 nodes": (_resources, 500),
 }
 
 

@@ -74,3 +74,18 @@ async def test_a_gated_pod_of_a_dynamic_class_is_released(world: World) -> None:
         lambda claims: "volume.kubernetes.io/selected-node" in claims["data"]["metadata"].get("annotations", {}),
         "kube-scheduler selects a node",
     )
+
+
+async def test_a_selector_of_a_megabyte(world: World) -> None:
+    """The API server accepts it: etcd takes 1.5 MiB in one request. Others are served meanwhile."""
+    disks = await world.storage_class("prebind")
+    await world.volumes(disks, world.volume("one", disks, zone="zone-a"), world.volume("two", disks, zone="zone-a"))
+    hostile = claim_spec(disks)
+    requirements = [{"key": f"k{number}", "operator": "DoesNotExist"} for number in range(20_000)]
+    await world.pod("hostile", {"greedy": {**hostile, "selector": {"matchExpressions": requirements}}}, gated=True)
+    await world.pod("other", {"data": claim_spec(disks)}, gated=True)
+    await world.all_run("other")
+    event = await world.event("SelectorTooLarge", "hostile")
+    assert "a selector of at most 16,384 bytes" in event["note"]
+    assert PRODUCT not in writers((await world.claims())["greedy"])
+    assert "data" in await pairs(world)

@@ -18,6 +18,7 @@ from kube.clock import Clock
 
 if TYPE_CHECKING:
     # They load gRPC, which takes 9 MB: only if there is a driver to probe.
+    from csi.circuit import Circuit
     from csi.client.channel import Limits
     from csi.probe import DriverProbe, ProbeObserver
     from csi.sweep import DriverVolumes, Sweep, SweepObserver
@@ -51,6 +52,7 @@ class Drivers:
             by_name[endpoint.driver] = endpoint
         self._clock = clock
         self._probes = _probes_of(by_name, limits, clock, observer) if by_name else {}
+        self._circuits = _circuits_of(self._probes, clock) if self._probes else {}
         self.records = HealthRecords(debounce or Debounce(), remembered)
         self.records.crowded.append(lambda driver: observer.exceeded(driver, SizeLimit.REPORTS, LEFT_OUT))
         self.answering: list[Callable[[str], None]] = []
@@ -64,7 +66,7 @@ class Drivers:
 
         An Unknown result is probed again sooner. Concurrent callers for the same volume share one probe; cancelling one
         of them does not affect the others. A volume that was found unhealthy stays so until enough good results end
-        that.
+        that. While the driver does not respond, the verdict is Unknown at once, without a call for each volume.
         """
         probe = self._probes.get(driver)
         if probe is None:
@@ -74,10 +76,21 @@ class Drivers:
         known = self.records.state(driver, handle)
         if known is not None and known.last.fresh(self._clock.now(), max_age) and probe.is_complete(known.last):
             return reliable_verdict(known)
+        silence = self._circuits[driver].silence(handle)
+        if silence is not None:
+            return reliable_verdict(self.records.observe(driver, handle, silence))
         task = self._probing.get(key)
         if task is None:
             task = self._probing[key] = asyncio.create_task(self._probe(probe, key))
         return await asyncio.shield(task)
+
+    def silent(self) -> Mapping[str, Verdict]:
+        """Return the drivers that do not respond, with the verdict that this is for each of their volumes.
+
+        Whether they respond again is found out in the background, with one call at a time.
+        """
+        silences = ((driver, circuit.silence()) for driver, circuit in self._circuits.items())
+        return {driver: silence for driver, silence in silences if silence is not None}
 
     def sweep(self, driver: str, order: "DriverVolumes", pace: "Pace", observer: "SweepObserver") -> "Sweep":
         """Return the sweep over all volumes of a configured driver, to be run at every interval."""
@@ -95,6 +108,7 @@ class Drivers:
         for task in probing:
             task.cancel()
         await asyncio.gather(*probing, return_exceptions=True)
+        await asyncio.gather(*(circuit.close() for circuit in self._circuits.values()))
         await asyncio.gather(*(probe.close() for probe in self._probes.values()))
 
     def _answers(self, driver: str) -> None:
@@ -120,3 +134,9 @@ def _probes_of(
     from csi.probe import DriverProbe  # noqa: PLC0415
 
     return {name: DriverProbe(each, limits or Limits(), clock, observer) for name, each in endpoints.items()}
+
+
+def _circuits_of(probes: "Mapping[str, DriverProbe]", clock: Clock) -> "dict[str, Circuit]":
+    from csi.circuit import Circuit  # noqa: PLC0415 - see above
+
+    return {name: Circuit(probe, clock) for name, probe in probes.items()}

@@ -27,6 +27,8 @@ def reject_health(view: View, volume: Volume, now: datetime) -> Rejection | None
     others = reported(volume, view.snapshot, view.node_storage, settings.annotations, settings.gated_drivers, now)
     verdict = view.verdicts.get((volume.driver, volume.handle))
     if verdict is None or not verdict.stands(now, settings.health_max_age):
+        verdict = view.silent.get(volume.driver)
+    if verdict is None:
         worst = combined_finding(others) if any(finding.unhealthy for finding in others) else None
         return None if worst is None else _unhealthy(volume, worst)
     if others:
@@ -43,7 +45,7 @@ def reject_health(view: View, volume: Volume, now: datetime) -> Rejection | None
         )
     if verdict.state is HealthState.UNKNOWN and _blocks_unknown(view, volume.driver):
         return Rejection(
-            Reason.HEALTH_UNKNOWN, volume.name, "a volume whose health the driver reports", _words(verdict)
+            Reason.HEALTH_UNKNOWN, volume.name, f"a volume whose health {volume.driver} reports", _words(verdict)
         )
     return None
 

@@ -19,6 +19,8 @@ _MAX_TRIES: Final = 4000
 """Nodes tried to make room, by one `Seats`: some 10 ms."""
 _MAX_NODES: Final = 64
 """Nodes with enough resources tried for one pod."""
+_MAX_MOVED: Final = 32
+"""Pods moved for one, each to make room for the one before: the search calls itself for each."""
 _MAX_LEAVING: Final = 3
 """Pods that leave a node together for another one."""
 
@@ -108,6 +110,8 @@ class Seats:
             self._tries -= 1
             if self._tries <= 0:
                 return False
+        if len(moved) >= _MAX_MOVED:
+            return False
         return any(self._seated_instead(booked, name, rest, moved) for name in self._movable(nodes))
 
     def _with_room(self, booked: Booked, nodes: int) -> Iterator[str]:

@@ -24,7 +24,8 @@ from binder.controllers.available_volumes import AvailableVolumes
 from binder.controllers.batcher import Batch, Batcher
 from binder.health.node_storage import NodeStorage
 from binder.matching.matching import class_of
-from binder.model.decision import Decision, Finish, Placement, Reserve, Wait
+from binder.matching.rejection import Reason
+from binder.model.decision import Decision, Finish, Placement, Reject, Reserve, Wait
 from binder.model.demand import Demand
 from binder.model.ledger import Ledger
 from binder.model.view import PlanSettings, View
@@ -32,6 +33,7 @@ from binder.model.waiting_pod import Waiting, all_waiting, refreshed
 from binder.planning.commitment import decisive
 from binder.planning.plan import Caches, holds_of, plan
 from binder.planning.pod_demand import demand_of
+from binder.planning.spare_volumes import spare_volumes
 from binder.rebalance.integer_program import Solve
 from binder.writers.health_gate import HealthGate
 from kube.background import Aside
@@ -108,6 +110,20 @@ class Planner:
             for placement in decision.placements
         )
 
+    def withheld(self, decision: Reserve | Finish) -> Reject | None:
+        """Return the rejection if the health of chosen volumes is unknown, now that they have been probed."""
+        view, now = self._view(), self._clock.now()
+        rejected = [reject_health(view, volume, now) for volume in decision.volumes]
+        unknown = tuple(each for each in rejected if each is not None and each.reason is Reason.HEALTH_UNKNOWN)
+        begun = isinstance(decision, Finish)
+        return Reject(decision.pod, Reason.HEALTH_UNKNOWN, unknown, begun=begun) if unknown else None
+
+    async def spare(self, decision: Reserve | Finish, most: int) -> tuple[Volume, ...]:
+        """Return volumes that the pod may get instead, at most so many for each claim; none if binds have begun."""
+        if isinstance(decision, Finish):
+            return ()
+        return await self._aside(partial(spare_volumes, self._view(), decision, self._clock.now(), most))
+
     def settled(self, pod_key: str) -> None:
         """The store shows what became of the pod's decision, or nothing was written for it."""
         self.ledger = self.ledger.without(*self._held_for(pod_key)).without_lift(pod_key)
@@ -170,6 +186,7 @@ class Planner:
             self.ledger,
             self._gate.verdicts,
             self._settings,
+            silent=self._gate.silent(),
             node_storage=self._node_storage,
             waiting=self._waiting,
         )

@@ -14,6 +14,7 @@ from typing import Final
 from binder.controllers.deference import Deference
 from binder.controllers.planner import Planner
 from binder.controllers.pod_progress import PodProgress
+from binder.controllers.probed_plan import probed_decision
 from binder.controllers.wakeups import Wakeups
 from binder.matching.matching import binding_mode, class_of
 from binder.matching.rejection import Reason
@@ -36,10 +37,10 @@ logger = logging.getLogger(__name__)
 
 PODS_AT_ONCE: Final = 1000
 """Pods that may be collected, wait for a driver or be written concurrently. Writers have their own limit."""
-ROUNDS: Final = 10
-"""Plans with probes in between, before the pod yields to others."""
-MAX_PROBE_SECONDS: Final = 1.0
-"""Seconds that probes may take without making the plan too old to execute."""
+UNKNOWN_REPORTED_AFTER: Final = 10.0
+"""Seconds for which a pod must have got nothing because the health of volumes is unknown before that is reported: a
+driver may only be slow, or be restarting.
+"""
 FIRST_RETRY: Final = 1.0
 MAX_RETRY_SECONDS: Final = 60.0
 """Seconds. A rejected pod, or one that lost a volume, is retried after this, growing; a relevant change wakes it
@@ -105,7 +106,7 @@ class Reconciler:
         elif (wait := self._deference.seconds_left(pod)) > 0:
             progress.waits_for = Reason.PROGRESSING
             return wait
-        decision = await self._decide(key)
+        decision = await probed_decision(self.planner, self.gate, self.clock, key)
         if isinstance(decision, Finish) and (wait := self._deference.seconds_left(pod, decision)) > 0:
             self._progress(key).waits_for = Reason.PROGRESSING
             return wait
@@ -168,27 +169,6 @@ class Reconciler:
             for claim in open_claims(pod, snapshot) if pod is not None else ():
                 assert progress.waits_for is not None
                 yield claim, progress.waits_for
-
-    async def _decide(self, key: str) -> Decision | None:
-        """Plan until every chosen volume has a recent verdict; None if that takes too long or the pod is gone."""
-        for _ in range(ROUNDS):
-            decision = await self.planner.decide(key)
-            if not isinstance(decision, Reserve | Finish):
-                return decision
-            began = self.clock.monotonic()
-            if not await self._probed(decision):
-                return decision
-            if self.clock.monotonic() - began <= MAX_PROBE_SECONDS and self.planner.stands(decision):
-                return decision
-        self.planner.settled(key)
-        return None
-
-    async def _probed(self, decision: Reserve | Finish) -> bool:
-        try:
-            return await self.gate.probe(decision.volumes, self.clock.now())
-        except BaseException:
-            self.planner.settled(decision.pod.key)
-            raise
 
     async def _act(self, decision: Reserve | Finish, known: Mapping[str, KnownClaim]) -> float | None:
         for placement in decision.placements:
@@ -272,12 +252,26 @@ class Reconciler:
             binding = binding_mode(claim, snapshot.classes) or ""
             self.metrics.attempted(class_of(claim), binding, success=False)
             self.metrics.failed(class_of(claim), decision.reason)
-        self.announcer.rejected(decision, claims if len(claims) <= MAX_CLAIMS else ())
-        wait = self._later(decision)
+        wait, untold = self._later(decision), self._seconds_to_report(decision)
+        if untold > 0:
+            wait = min(wait, untold)
+        else:
+            self.announcer.rejected(decision, claims if len(claims) <= MAX_CLAIMS else ())
         if decision.reason is Reason.OTHER_POD_PENDING:
             wait = min(wait, KEEP_AT_MOST / 3)
         self.wakeups.rejected(decision.pod.key, _classes(claims or claims_of(decision.pod, snapshot)), wait)
         return wait
+
+    def _seconds_to_report(self, decision: Reject) -> float:
+        """Return how long the rejection is not reported yet: a driver that does not respond may still do so."""
+        progress = self._progress(decision.pod.key)
+        if decision.reason is not Reason.HEALTH_UNKNOWN:
+            progress.unknown_since = None
+            return 0.0
+        now = self.clock.monotonic()
+        if progress.unknown_since is None:
+            progress.unknown_since = now
+        return progress.unknown_since + UNKNOWN_REPORTED_AFTER - now
 
     def _later(self, decision: Decision) -> float:
         """Return the growing delay in seconds before a pod that got nothing is retried."""

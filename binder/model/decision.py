@@ -75,11 +75,15 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Reject:
-    """No assignment exists now, and these are the reasons, the most informative first."""
+    """No assignment exists now, and these are the reasons, the most informative first.
+
+    `begun`: they are about volumes that name the pod's claims already.
+    """
 
     pod: Pod
     reason: Reason
     rejections: tuple[Rejection, ...]
+    begun: bool = False
 
 
 Decision = Reserve | Finish | Wait | Reject

@@ -46,9 +46,10 @@ class PlanSettings:
 class View:
     """A view: `index` holds the Available volumes of `snapshot`, `verdicts` are by (driver, volume handle).
 
-    `hints`: volume -> the claim that had it as a hint, which blocks no other claim in this pass. `node_storage` is only
-    a cache of what follows from the snapshot; successive views share it. `waiting`: the pods that wait for a node, as
-    the snapshot shows them, None if that is still to be computed.
+    `hints`: volume -> the claim that had it as a hint, which blocks no other claim in this pass. `silent`: a driver
+    that does not respond -> the verdict on each of its volumes without a recent one. `node_storage` is only a cache of
+    what follows from the snapshot; successive views share it. `waiting`: the pods that wait for a node, as the snapshot
+    shows them, None if that is still to be computed.
     """
 
     snapshot: Snapshot
@@ -57,5 +58,6 @@ class View:
     verdicts: Mapping[tuple[str, str], Verdict] = Map()
     settings: PlanSettings = field(default_factory=PlanSettings)
     hints: Mapping[str, Claim] = Map()
+    silent: Mapping[str, Verdict] = Map()
     waiting: Waiting | None = field(default=None, compare=False, repr=False)
     node_storage: NodeStorage = field(default_factory=NodeStorage, compare=False, repr=False)

@@ -74,7 +74,7 @@ def finish_of(view: View, pod: Pod, begun: Sequence[Placement], now: datetime) -
             rejected.append(unhealthy)
     if sound:
         return unreached(view, pod) or Finish(pod, tuple(sound))
-    return Reject(pod, rejected[0].reason, tuple(rejected)) if rejected else None
+    return Reject(pod, rejected[0].reason, tuple(rejected), begun=True) if rejected else None
 
 
 def _may_finish(view: View, placement: Placement, now: datetime) -> bool:

@@ -25,6 +25,7 @@ from binder.model.decision import Reject
 from binder.model.demand import Demand
 from binder.model.view import View
 from binder.planning.unmet_claims import UnmetClaims
+from binder.planning.withheld_volumes import WithheldVolumes
 from kube.objects.model import Claim, Volume
 
 MAX_REJECTIONS: Final = 20
@@ -56,6 +57,7 @@ class Explainer:
         self._got = got
         self._offers = Offers(view, now, sets)
         self._unmet = UnmetClaims(view, now)
+        self._withheld = WithheldVolumes(view, now, topologies, booking, sets)
         self._looks = 0
         self._met: dict[ClaimShape, bool] = {}
         self._joint: dict[tuple[object, ...], tuple[Topology, ...]] = {}
@@ -67,6 +69,17 @@ class Explainer:
         """Return the root reason with its evidence, at most MAX_REJECTIONS of it, or that it follows later."""
         if self._looks + self._unmet.looks >= MAX_EVALUATIONS and not self._knows(demand):
             return Reject(demand.pod, Reason.EXPLANATION_PENDING, ())
+        unserved = self._unserved(demand)
+        if unserved is None:
+            return self._lost(demand)
+        withheld = self._withheld.rejections(demand)
+        if withheld:
+            evidence = dict.fromkeys((*withheld, *unserved.rejections))
+            return self._reject(demand, Reason.HEALTH_UNKNOWN, evidence)
+        return unserved
+
+    def _unserved(self, demand: Demand) -> Reject | None:
+        """Return why the pod could not be served even if it were the only one; None if it could."""
         unmet = [claim for claim in demand.required if not self._is_met(demand, claim)]
         if unmet:
             return self._reject(demand, Reason.NO_VOLUME_FITS, self._of_claims(demand, unmet))
@@ -77,7 +90,7 @@ class Explainer:
         nodes = self._of_nodes(demand)
         if nodes:
             return self._reject(demand, Reason.NO_NODE_FITS, [_no_node(demand, nodes), *nodes])
-        return self._lost(demand)
+        return None
 
     def _of_claims(self, demand: Demand, unmet: Sequence[Claim]) -> list[Rejection]:
         """Return why no volume fits these claims; that other pods use them is said in any case."""

@@ -48,9 +48,6 @@ _NEXT_STEP: Final = {
     Reason.CLAIM_DELETING: "Wait for the claim to be deleted, then recreate it.",
 }
 
-_OF_VOLUMES: Final = frozenset({Reason.UNHEALTHY, Reason.HEALTH_UNKNOWN, Reason.TOPOLOGY_CONTRADICTED})
-"""Root reasons about volumes that already name their claims."""
-
 
 class Announcer:
     """Publishes Events; remembers the last one of each pod, so that it is not repeated."""
@@ -167,12 +164,14 @@ def _hint_text(decision: Reserve | Finish) -> str:
 def rejection_note(decision: Reject) -> str:
     """Return the reason, the next step and as much of the evidence as an Event holds."""
     step = _NEXT_STEP.get(decision.reason) or next(_steps(decision), "")
-    begun = decision.reason in _OF_VOLUMES
-    note = f"{'Bind not finished' if begun else 'No volumes reserved'}: {decision.reason}. {step}".rstrip()
+    note = f"{'Bind not finished' if decision.begun else 'No volumes reserved'}: {decision.reason}. {step}".rstrip()
     for position, rejection in enumerate(decision.rejections):
         left = len(decision.rejections) - position
         longer = f"{note}\n{rejection}"
         more = f"\n... and {left - 1} more" if left > 1 else ""
+        if len((longer + more).encode()) > NOTE_BYTES and position == 0:
+            # A note without any evidence would not even name a volume.
+            return shortened(longer, NOTE_BYTES - len(more)) + more
         if len((longer + more).encode()) > NOTE_BYTES:
             return shortened(f"{note}\n... and {left} more", NOTE_BYTES)
         note = longer

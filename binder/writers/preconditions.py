@@ -29,7 +29,7 @@ from binder.planning.let_go import leaves_a_node
 from binder.reservation.contract import Annotations
 from binder.writers.health_gate import HealthGate
 from binder.writers.object_client import LiveVolume, ObjectClient
-from kube.clock import Clock, within
+from kube.clock import Clock
 from kube.objects.model import BIND_COMPLETED, SELECTED_NODE, Claim, Pod, Volume, value_of
 from kube.store.node_view import node_view
 
@@ -104,12 +104,6 @@ async def side_by_side(work: Callable[[S], Awaitable[T]], subjects: Iterable[S])
     return [result for result in results if not isinstance(result, BaseException)]
 
 
-MAX_PROBE_IN_TURN_SECONDS: Final = 1.0
-"""Seconds that a probe may take while a turn is held; longer ones are awaited outside, where they delay no other
-pod.
-"""
-
-
 class Preconditions:
     """Checks again what a decision was based on."""
 
@@ -143,10 +137,11 @@ class Preconditions:
         now = self._clock.now()
         if not self._gate.unprobed(decision.volumes, now):
             return
-        try:
-            await within(self._clock, MAX_PROBE_IN_TURN_SECONDS, self._gate.probe(decision.volumes, now))
-        except TimeoutError:
-            raise OutdatedDecision("the driver of a chosen volume is slow to answer") from None
+        # A turn is not spent on a driver that others wait for already, nor for long on any other.
+        if not self._gate.is_slow(decision.volumes):
+            await self._gate.probe(decision.volumes, now)
+        if self._gate.is_slow(decision.volumes):
+            raise OutdatedDecision("the driver of a chosen volume is slow to answer")
 
     async def reread(self, placement: Placement, name: str) -> LiveVolume:
         """Read a volume of the placement that changed. Raises LostPlacement if it is gone."""

@@ -114,11 +114,21 @@ class DriverSession:
             if failed.code == "Unavailable":
                 self._forget()
             # Any other status is a response too; there are drivers without Probe.
-            self._note(failed)
-            return failed.code not in _SILENT
+            return await self._responded(failed)
         ready = not answer.HasField("ready") or answer.ready.value
-        self._note(None if ready else CallFailed(NOT_READY, "Probe reports that the driver is not ready"))
-        return ready
+        return await self._responded(None if ready else CallFailed(NOT_READY, "Probe reports that it is not ready"))
+
+    async def _responded(self, failed: CallFailed | None) -> bool:
+        """Record the result of Probe. Who responds counts as the driver only after it has introduced itself."""
+        responds = failed is None or failed.code not in _SILENT
+        if responds and (self._handshake is None or not _succeeded(self._handshake)):
+            try:
+                await self.negotiated()
+            except CallFailed as stranger:
+                return stranger.code not in _SILENT
+            return True
+        self._note(failed)
+        return responds
 
     async def _shake_hands(self) -> Negotiation:
         try:
@@ -196,4 +206,4 @@ def _shown(numbers: Sequence[int]) -> Sequence[int] | str:
 
 
 def _succeeded(handshake: asyncio.Task[Negotiation]) -> bool:
-    return not handshake.cancelled() and handshake.exception() is None
+    return handshake.done() and not handshake.cancelled() and handshake.exception() is None

@@ -25,7 +25,9 @@ UNKNOWN_KEPT_FOR: Final = timedelta(seconds=1)
 """How long a failure is served from the cache: enough for a burst of requests, short compared to any recovery."""
 
 UNKNOWN_BELIEVED_FOR: Final = timedelta(seconds=15)
-"""How long a plan excludes a volume because its driver could not report: longer than a call to a driver that hangs."""
+"""How long a plan excludes a volume, at least, because its driver could not report: longer than a call to a driver that
+hangs, and longer than an attempt for a pod, in which no volume is offered twice.
+"""
 
 LEARNED_SINCE: Final = timedelta(seconds=5)
 """How much later than `now` a verdict may have arrived: a plan may have begun before its driver responded."""
@@ -63,7 +65,7 @@ class Verdict:
     """What a source reported about a volume, and when.
 
     `topology` is None if the source did not report where the volume is accessible; an empty tuple means that the driver
-    named no constraint.
+    named no constraint. `believed_for`: how long a plan excludes the volume if the state is Unknown.
     """
 
     state: HealthState
@@ -72,6 +74,7 @@ class Verdict:
     source: str
     observed_at: datetime
     topology: tuple[Segment, ...] | None = None
+    believed_for: timedelta = UNKNOWN_BELIEVED_FOR
 
     @property
     def unhealthy(self) -> bool:
@@ -86,5 +89,5 @@ class Verdict:
 
     def stands(self, now: datetime, max_age: timedelta) -> bool:
         """Whether a plan may still use it; otherwise the volume is probed again before anything is written."""
-        limit = min(max_age, UNKNOWN_BELIEVED_FOR) if self.state is HealthState.UNKNOWN else max_age
+        limit = self.believed_for if self.state is HealthState.UNKNOWN else max_age
         return -LEARNED_SINCE <= now - self.observed_at <= limit

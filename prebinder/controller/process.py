@@ -157,7 +157,7 @@ class Controller:
             self._settings,
             self._access.fenced(leadership),
             store=self._store,
-            probing=self._drivers.verdict,
+            probes=self._drivers,
             known=self._drivers.records,
             events=LoggedEvents(self._recorder),
             metrics=self._instruments,

@@ -16,6 +16,7 @@ from binder.controllers.reconciler import Reconciler
 from binder.controllers.release_controller import ReleaseController, Subject
 from binder.controllers.wakeups import Wakeups
 from binder.health.health_update import HealthUpdateSettings
+from binder.matching.matching import class_of
 from binder.matching.rejection import Reason
 from binder.model.view import PlanSettings
 from binder.reporting.announce import Announcer
@@ -26,7 +27,7 @@ from binder.reservation.contract import Holder
 from binder.solver.solver_process import SolverMetrics, SolverProcess
 from binder.writers.actor import Actor, Applier
 from binder.writers.complete import Completer
-from binder.writers.health_gate import HealthGate, Probing
+from binder.writers.health_gate import HealthGate, Probes
 from binder.writers.keyed_locks import KeyedLocks
 from binder.writers.object_client import ObjectClient
 from binder.writers.preconditions import ActSettings, Preconditions
@@ -130,7 +131,7 @@ def compose(  # noqa: PLR0913 - all that a term needs of its process, by name
     api: KubeApi,
     *,
     store: Store,
-    probing: Probing,
+    probes: Probes,
     known: HealthRecords,
     events: EventSink,
     metrics: TermMetrics,
@@ -159,12 +160,13 @@ def compose(  # noqa: PLR0913 - all that a term needs of its process, by name
 
     client = ObjectClient(api, store, annotations)
     rollback = Rollback(client, clock, metrics.reservations, annotations)
-    gate = HealthGate(probing, settings.health.max_age)
+    gate = HealthGate(probes, settings.health.max_age, clock)
     preconditions = Preconditions(client, gate, clock, planning)
     proofs = UnboundProofs(store)
     applier = Applier(client, preconditions, rollback, proofs, clock, metrics.reservations, acting, holder)
     completer = Completer(client, preconditions, clock, metrics.reservations, annotations)
     wakeups, announcer = Wakeups(store, pods, clock), Announcer(events, clock)
+    gate.usable_after_all.append(lambda volume: wakeups.room_in(class_of(volume)))
     reconciler = Reconciler(
         store=store,
         planner=Planner(store, gate, clock, planning, aside=aside, solving=solving),

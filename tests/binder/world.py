@@ -5,6 +5,7 @@ kube-scheduler are not here: a test replaces them by writing what they would wri
 """
 
 import asyncio
+from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -68,13 +69,17 @@ class Uncounted:
 
 
 class Doctor:
-    """Every volume is healthy unless a test sets its state. `hang` never responds."""
+    """Every volume is healthy unless a test sets its state. `hang` never responds. `down` are drivers that do not."""
 
     def __init__(self, clock: FakeClock) -> None:
         self._clock = clock
         self.states: dict[str, HealthState] = {}
         self.hang: set[str] = set()
+        self.down: set[str] = set()
         self.probed: list[str] = []
+
+    def silent(self) -> Mapping[str, Verdict]:
+        return {driver: Verdict(HealthState.UNKNOWN, "Down", "", driver, self._clock.now()) for driver in self.down}
 
     async def verdict(self, driver: str, handle: str, max_age: timedelta) -> Verdict:
         self.probed.append(handle)
@@ -199,7 +204,7 @@ class Process:
             world.settings(),
             KubeApi(transport, rate=world.rate(), fence=self.leadership.fence),
             store=self.store,
-            probing=world.doctor.verdict,
+            probes=world.doctor,
             known=world.records,
             events=self.sink,
             metrics=Counters(self.metrics),

@@ -43,7 +43,7 @@ class Desk:
     def __init__(self, aside: Aside = at_once, *, settings: PlanSettings | None = None, solver: Solve = solve) -> None:
         self.clock, self.store = FakeClock(), Store()
         self.doctor = Doctor(self.clock)
-        self.gate = HealthGate(self.doctor.verdict, timedelta(seconds=30))
+        self.gate = HealthGate(self.doctor, timedelta(seconds=30), self.clock)
         self.planner = Planner(
             self.store,
             self.gate,

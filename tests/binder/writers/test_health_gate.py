@@ -16,7 +16,7 @@ def chosen_volumes(*sources: str) -> list[Volume]:
 async def test_a_fresh_verdict_causes_no_probe() -> None:
     clock = FakeClock()
     doctor = Doctor(clock)
-    gate = HealthGate(doctor.verdict, timedelta(seconds=30))
+    gate = HealthGate(doctor, timedelta(seconds=30), clock)
     chosen = chosen_volumes("csi", "csi")
     assert await gate.probe(chosen, clock.now())
     assert not await gate.probe(chosen, clock.now() + timedelta(seconds=30))
@@ -26,17 +26,17 @@ async def test_a_fresh_verdict_causes_no_probe() -> None:
 
 
 async def test_volumes_without_a_driver_need_no_verdict() -> None:
-    doctor = Doctor(FakeClock())
-    assert not await HealthGate(doctor.verdict, timedelta(seconds=30)).probe(
-        chosen_volumes("local", "nfs"), FakeClock().now()
-    )
+    clock = FakeClock()
+    doctor = Doctor(clock)
+    gate = HealthGate(doctor, timedelta(seconds=30), clock)
+    assert not await gate.probe(chosen_volumes("local", "nfs"), clock.now())
     assert doctor.probed == []
 
 
 async def test_a_report_about_a_volume_outdates_its_verdict() -> None:
     clock = FakeClock()
     doctor = Doctor(clock)
-    gate = HealthGate(doctor.verdict, timedelta(seconds=30))
+    gate = HealthGate(doctor, timedelta(seconds=30), clock)
     chosen = chosen_volumes("csi", "csi")
     await gate.probe(chosen, clock.now())
     gate.outdated("disk.csi.example", "handle-pv-1")
@@ -48,7 +48,7 @@ async def test_a_report_about_a_volume_outdates_its_verdict() -> None:
 async def test_a_clock_that_is_set_back_outdates_verdicts() -> None:
     clock = FakeClock()
     doctor = Doctor(clock)
-    gate = HealthGate(doctor.verdict, timedelta(seconds=30))
+    gate = HealthGate(doctor, timedelta(seconds=30), clock)
     chosen = chosen_volumes("csi")
     await gate.probe(chosen, clock.now())
     assert not await gate.probe(chosen, clock.now() - timedelta(seconds=1)), "a plan that began before the answer"
@@ -59,7 +59,7 @@ async def test_a_clock_that_is_set_back_outdates_verdicts() -> None:
 
 async def test_what_was_reported_of_volumes_chosen_long_ago_is_dropped() -> None:
     clock = FakeClock()
-    gate = HealthGate(Doctor(clock).verdict, timedelta(seconds=30))
+    gate = HealthGate(Doctor(clock), timedelta(seconds=30), clock)
     for number in range(10):
         await gate.probe([volume(f"pv-{number}", source="csi")], clock.now())
         clock.jump(20)

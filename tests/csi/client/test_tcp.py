@@ -17,6 +17,7 @@ from devcluster.credentials.certificates import Authority, KeyPair
 from kube.clock import SystemClock
 from tests.csi.observers import Recorder
 from tests.csi.scripted_driver import NAME, ScriptedDriver
+from tests.driver_process import eventually
 
 SERVED = "localhost"
 """Among the names that the certificates of devcluster are for."""
@@ -102,13 +103,21 @@ async def test_new_certificates_are_used_without_a_restart(site: Site, tmp_path:
     own = KeyPair(tmp_path / "tls.crt", tmp_path / "tls.key")
     async with connected(site.endpoint(site.files(own))) as drivers:
         missing = await site.probe(drivers)
-        assert (
-            f"cannot read the certificates: [Errno 2] No such file or directory: '{own.certificate}'" in missing.message
-        )
-        for source, state in ((site.stranger, HealthState.UNKNOWN), (site.authority, HealthState.HEALTHY)):
+        unreadable = f"cannot read the certificates: [Errno 2] No such file or directory: '{own.certificate}'"
+        assert unreadable in missing.message
+
+        async def wrong() -> bool:
+            verdict = await site.probe(drivers)
+            assert verdict.state is HealthState.UNKNOWN
+            return unreadable not in verdict.message
+
+        async def right() -> bool:
+            return (await site.probe(drivers)).state is HealthState.HEALTHY
+
+        for source, used in ((site.stranger, wrong), (site.authority, right)):
             issued = source.client("rotated")
             copy(issued.certificate, own.certificate)
             copy(issued.key, own.key)
-            assert (await site.probe(drivers)).state is state
+            await eventually(used, f"the certificates are {used.__name__}")
         own.certificate.unlink()
         assert (await site.probe(drivers)).state is HealthState.HEALTHY, "what was read before serves on"

@@ -48,16 +48,17 @@ from tests.running_task import running
 from tests.test_architecture import ARCHITECTURE, FLOWCHARTS, arrows_of, modules_in
 
 EVENT: Stack = ("kube/client/reflector", "kube/store/collection", "binder/controllers/wakeups", "kube/workqueue")
-PLANNING: Stack = ("kube/workqueue", "binder/controllers/reconciler", "binder/controllers/planner")
+DECIDING: Stack = ("kube/workqueue", "binder/controllers/reconciler", "binder/controllers/probed_plan")
+PLANNING: Stack = (*DECIDING, "binder/controllers/planner")
 PASS: Stack = (
     "binder/controllers/batcher",
     "binder/controllers/planner",
     "binder/planning/plan",
     "binder/assignment/placing",
 )
-CHECK: Stack = ("kube/workqueue", "binder/controllers/reconciler", "binder/writers/health_gate")
+CHECK: Stack = (*DECIDING, "binder/writers/health_gate")
 PROBE: Stack = ("csi/drivers", "csi/probe")
-"""It begins a task of its own."""
+"""It begins a task of its own, as does the gate."""
 WORKER: Stack = ("kube/workqueue", "binder/controllers/reconciler", "binder/writers/actor")
 SENDING: Stack = ("binder/writers/object_client", "kube/client/api")
 RESERVING: Stack = (*WORKER, *SENDING)
@@ -79,7 +80,7 @@ def term_of(world: World, store: Store, transport: Transport) -> Term:
         world.settings(),
         Clients(transport, world.clock, ClusterSettings(), Requests()).fenced(leadership),
         store=store,
-        probing=world.doctor.verdict,
+        probes=world.doctor,
         known=world.records,
         events=Sink(),
         metrics=Counters(Counts()),
@@ -139,6 +140,6 @@ async def test_a_chosen_volume_is_probed(tmp_path: Path) -> None:
     async with ScriptedDriver(tmp_path / "s.sock") as driver:
         drivers = Drivers([Endpoint(NAME, str(driver.socket))], clock, Recorder())
         with stacks_at(DriverProbe.probe) as stacks:
-            assert await HealthGate(drivers.verdict, timedelta(minutes=1)).probe([chosen], clock.now())
+            assert await HealthGate(drivers, timedelta(minutes=1), clock).probe([chosen], clock.now())
         await drivers.close()
     assert stacks == {PROBE}

@@ -33,7 +33,7 @@ GROUPS: Mapping[str, Mapping[str, SizeLimit | None]] = {
         "pages of 2 million entries": SizeLimit.LIST,
     },
     "answers": {
-        "40,000 topology segments": SizeLimit.TOPOLOGY,
+        "30,000 topology segments": SizeLimit.TOPOLOGY,
         "256 topology segments, new in each answer": SizeLimit.REPORTS,
         "answers of 2.6 MiB": SizeLimit.ANSWER,
         "answers of 512 KiB without content": SizeLimit.TOPOLOGY,

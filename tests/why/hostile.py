@@ -13,6 +13,9 @@ UNTOUCHED: Final = frozenset({"apiVersion", "kind", "uid", "creationTimestamp", 
 KNOWN: Final = re.compile(r"^$|kubernetes\.io/|^scheduler\.cloud\.example/")
 """Names that Kubernetes and this project gave."""
 
+MAX_ITEMS: Final = 20
+"""Of a list. Selectors with thousands of values have nothing else behind these."""
+
 Place = tuple[Any, ...]
 
 
@@ -25,7 +28,7 @@ def leaves(documents: Sequence[Document]) -> Iterator[tuple[Place, str]]:
                 if key not in UNTOUCHED:
                     yield from within(each, (*place, key))
         elif isinstance(value, list):
-            for number, each in enumerate(value):
+            for number, each in enumerate(value[:MAX_ITEMS]):
                 yield from within(each, (*place, number))
         elif isinstance(value, str) and not value[:1].isdigit():  # no time and no quantity: those are checked
             yield place, value

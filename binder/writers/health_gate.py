@@ -33,6 +33,9 @@ _MAX_DOUBLED: Final = 5
 """Doublings of the time for which an Unknown is believed: up to eight minutes, unless a sweep finds the volume well."""
 
 
+_REMEMBERED: Final = timedelta(minutes=2)
+
+
 class Probes(Protocol):
     """Probes volumes (csi.drivers.Drivers)."""
 
@@ -197,13 +200,13 @@ class HealthGate:
     def _drop_outdated(self, now: datetime) -> None:
         """Do so once within the maximum age: what was reported of volumes that are no longer chosen takes memory.
 
-        An Unknown is kept for as long again as it was believed: next time it is believed longer.
+        An Unknown is kept for longer than any pod waits for its next attempt: then it is believed longer.
         """
         if self._drop_at is not None and now < self._drop_at:
             return
         self._drop_at = now + self._max_age
         for key, verdict in self.verdicts.items():
-            kept_for = 2 * verdict.believed_for if verdict.state is HealthState.UNKNOWN else self._max_age
+            kept_for = verdict.believed_for + _REMEMBERED if verdict.state is HealthState.UNKNOWN else self._max_age
             if now - verdict.observed_at > kept_for:
                 self._drop(key)
 

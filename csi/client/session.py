@@ -55,6 +55,7 @@ class DriverSession:
 
         A single volume that hangs does not count: then the driver itself is probed.
         """
+        self._responses = 0
         self.agreed: Negotiation | None = None
         """The result of the last negotiation."""
         self.trouble = CallFailed("Unavailable", "the driver was not called yet")
@@ -107,12 +108,16 @@ class DriverSession:
         return self._checking
 
     async def _probe(self) -> bool:
+        before = self._responses
         try:
             # Bypasses the queue: the queued calls may be the cause.
             answer = await self._channel.call(PROBE, csi.ProbeRequest(), first=True)
         except CallFailed as failed:
             if failed.code == "Unavailable":
                 self._forget()
+            if self.up and self._responses > before:
+                # It has responded to another call meanwhile.
+                return True
             # Any other status is a response too; there are drivers without Probe.
             return await self._responded(failed)
         ready = not answer.HasField("ready") or answer.ready.value
@@ -170,6 +175,7 @@ class DriverSession:
     def _note(self, failed: CallFailed | None) -> None:
         """Record whether the driver responds, and log when that changes."""
         up = failed is None or failed.code not in _SILENT
+        self._responses += up
         if failed is not None and not up:
             self.trouble = failed
         # Without a call there is no response to record.

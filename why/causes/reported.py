@@ -6,7 +6,7 @@ recognised by a part that its component cannot omit, such as a gRPC code.
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
 
@@ -17,6 +17,7 @@ from kube.plain_text import shell
 from kube.rules.duration import age_text
 from why.causes.finding import Finding, Step
 from why.causes.objects import claim_link, on_claim, on_pod, pod_link, with_default_class
+from why.causes.texts.table import explained
 from why.facts.details import EventRecord
 from why.facts.facts import Facts, Source
 from why.report.report import Evidence, Link
@@ -72,7 +73,6 @@ most begin.
 _TRIED_AGAIN: Final = timedelta(minutes=10)
 """The scheduler tries a pod again after five minutes at the latest."""
 
-_SECRET: Final = re.compile(r"error getting secret (?P<name>\S+) in namespace (?P<namespace>\S+): ")
 _MAY_STILL_RUN: Final = re.compile(r"code = (?:Canceled|DeadlineExceeded|Unavailable|Aborted)")
 
 _ADVICE: Final[Mapping[Reason, str]] = {
@@ -153,18 +153,14 @@ def rejected_by_provisioner(facts: Facts, claim: Claim) -> Finding | None:
     if failure is None:
         return None
     reporter = failure.event.reporter or "the provisioner"
-    return Finding(
+    finding = Finding(
         failure.code,
         f"{reporter} failed to provision the volume.",
         (claim_link(claim), Link("Provisioner", reporter, failure.event.reason)),
         (quoted(facts, failure.event),),
-        (
-            Step(
-                on_claim("describe", claim),
-                _advice(failure.code, failure.event.note),
-            ),
-        ),
+        (Step(on_claim("describe", claim), _ADVICE.get(failure.code, "")),),
     )
+    return _with_its_risk(explained(finding, "provision", failure.event.note, namespace=claim.namespace), failure)
 
 
 def _is_of_an_earlier_choice(facts: Facts, claim: Claim, event: EventRecord) -> bool:
@@ -182,14 +178,14 @@ def _is_of_an_earlier_choice(facts: Facts, claim: Claim, event: EventRecord) -> 
     return mode == WAIT_FOR_FIRST_CONSUMER
 
 
-def _advice(code: Reason, note: str) -> str:
-    """Return what helps after a failure of this kind with this text."""
-    if _MAY_STILL_RUN.search(note):
-        return "the call may still be running in the backend: do not move the claim elsewhere yet"
-    secret = _SECRET.search(note)
-    if secret is not None:
-        return f"the class names Secret {secret['namespace']}/{secret['name']}: create it, or correct the class"
-    return _ADVICE.get(code, "")
+def _with_its_risk(finding: Finding, failure: Failure) -> Finding:
+    """Return the finding with a warning if the call may not be over. An error that explains itself keeps its advice."""
+    if not _MAY_STILL_RUN.search(failure.event.note):
+        return finding
+    risk = "the call may still be running in the backend: do not move the claim elsewhere yet"
+    (step,) = finding.next
+    note = risk if step.note == _ADVICE.get(failure.code, "") else f"{step.note}; {risk}"
+    return replace(finding, next=(replace(step, note=note),))
 
 
 def reported_by_other_scheduler(facts: Facts, pod: Pod) -> Finding | None:

@@ -22,6 +22,7 @@ from why.causes.objects import (
 from why.causes.pods.other_users import end_of
 from why.causes.reported import quoted
 from why.causes.termination import held_up_by
+from why.causes.texts.table import explained
 from why.facts.details import ClaimDetails, Condition, EventRecord
 from why.facts.facts import Facts, Source
 from why.report.report import Evidence
@@ -129,13 +130,15 @@ def resize(facts: Facts, claim: Claim) -> Finding | None:
         elif failed is None:  # resize in expand_and_recover.go goes on with the size that it began with.
             note = "it is tried again automatically; a lower request is ignored until the driver gives a final answer"
         reporter = "the kubelet" if of_node else "its resizer"
-        return Finding(
+        finding = Finding(
             Reason.RESIZE_FAILED,
             f"The volume cannot grow {sizes}: {failed.type if failed is not None else f'{reporter} reports an error'}.",
             (claim_link(claim),),
             (state, *((quoted(facts, event),) if event is not None else ())),
             (Step(describe, note),),
         )
+        error = failed.message if failed is not None else event.note if event is not None else ""
+        return explained(finding, "resize", error, namespace=claim.namespace)
     return _resize_pending(facts, claim, waiting, state, sizes)
 
 

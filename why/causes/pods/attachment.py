@@ -33,6 +33,7 @@ from why.causes.pods.mount_events import (
 )
 from why.causes.pods.other_users import end_of
 from why.causes.reported import quoted
+from why.causes.texts.table import explained
 from why.causes.volume_state import volume_terminating as terminating
 from why.causes.volume_state import volume_unhealthy as unhealthy
 from why.causes.workloads import registration
@@ -110,13 +111,14 @@ def attach_failed(facts: Facts, pod: Pod) -> Finding | None:
             "",
             f'"{" ".join(details.attach_error.split())}"',
         )
-        return without_driver(facts, pod, words) or Finding(
+        finding = Finding(
             Reason.ATTACH_FAILED,
             f"{attachment.attacher} cannot attach volume {volume.name} to node {pod.node_name}.",
             (pod_link(pod, f"on node {pod.node_name}"), claim_link(claim), volume_link(volume)),
             (words,),
             (Step(shell("kubectl describe volumeattachment {}", attachment.name), "see the driver's logs"),),
         )
+        return without_driver(facts, pod, words) or _explained(finding, "attach", details.attach_error, pod)
     return None
 
 
@@ -190,7 +192,7 @@ def reported_by_kubelet(facts: Facts, pod: Pod) -> Finding | None:
         user = user_elsewhere(facts, pod) if code is Reason.ATTACH_CONFLICT else None
         driver = unavailable(facts, pod, event)
         step = Step(on_pod("describe", pod)) if not driver else let_it_run(driver, pod)
-        return Finding(
+        finding = Finding(
             code,
             f"A volume of the pod cannot be {verb} on node {pod.node_name}.",
             (
@@ -200,4 +202,11 @@ def reported_by_kubelet(facts: Facts, pod: Pod) -> Finding | None:
             (quoted(facts, event),),
             (step if user is None else end_of(facts, user, pod),),
         )
+        is_explained = code is Reason.ATTACH_CONFLICT or bool(driver)
+        during = "mount" if code is Reason.MOUNT_FAILED else "attach"
+        return finding if is_explained else _explained(finding, during, event.note, pod)
     return None
+
+
+def _explained(finding: Finding, during: str, error: str, pod: Pod) -> Finding:
+    return explained(finding, during, error, namespace=pod.namespace, pod=pod.name, node=pod.node_name)

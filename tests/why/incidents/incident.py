@@ -1,0 +1,108 @@
+"""Incidents from public threads, each with the cluster around its error, rebuilt as far as it matters."""
+
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from tests.why.documents import (
+    SCHEDULED,
+    Document,
+    claim,
+    csi_node,
+    driver,
+    event,
+    node,
+    pod,
+    storage_class,
+    volume,
+)
+
+FOLDER: Final = Path(__file__).parent
+CONTROLLER: Final = "attachdetach-controller"
+_VOLUME: Final = re.compile(r'volume "([\w.-]+)"')
+
+
+@dataclass(frozen=True)
+class Incident:
+    """What was reported, what was true, and what `why` has to say; see README.md."""
+
+    name: str
+    source: str
+    truth: str
+    during: str
+    driver: str
+    error: str
+    code: str
+    words: Sequence[str] = ()
+    advice: Sequence[str] = ()
+    text: str = ""
+    unknown: str = ""
+    by: str = ""
+    reason: str = ""
+    lacks: Sequence[str] = ()
+    claim: Document = field(default_factory=dict)
+    pod: Document = field(default_factory=dict)
+
+    @property
+    def target(self) -> str:
+        return "pvc/data" if self.during in {"provision", "resize"} else "pod/db-0"
+
+    @property
+    def documents(self) -> list[Document]:
+        """Return the objects of the cluster, without the kinds that it lacks, and the Event."""
+        made = [*_CLUSTERS[self.during](self), node("n1"), csi_node("n1", self.driver), driver(self.driver), SCHEDULED]
+        return [each for each in made if each["kind"] not in self.lacks]
+
+
+def _provisioning(incident: Incident) -> list[Document]:
+    by = incident.by or f"{incident.driver}_csi-controller-0"
+    return [
+        claim(spec=incident.claim),
+        storage_class(provisioner=incident.driver, mode="Immediate"),
+        pod("db-0", "data"),
+        event("PersistentVolumeClaim", "data", incident.reason or "ProvisioningFailed", incident.error, reporter=by),
+    ]
+
+
+def _bound(incident: Incident) -> list[Document]:
+    named = _VOLUME.search(incident.error)
+    name = named[1] if named else "pv-1"
+    source = {"csi": {"driver": incident.driver, "volumeHandle": name}}
+    return [claim(volume=name), volume(name, claim="data", spec=source), storage_class(provisioner=incident.driver)]
+
+
+def _placed(reason: str, by: str) -> Callable[[Incident], list[Document]]:
+    def made(incident: Incident) -> list[Document]:
+        reported = event("Pod", "db-0", incident.reason or reason, incident.error, reporter=incident.by or by)
+        placed = pod("db-0", "data", node="n1", status={"phase": "Pending"}, spec=incident.pod)
+        return [placed, *_bound(incident), reported]
+
+    return made
+
+
+def _growing(incident: Incident) -> list[Document]:
+    by = incident.by or f"external-resizer {incident.driver}"
+    bound, *others = _bound(incident)
+    name = bound["spec"]["volumeName"]
+    grows = claim(volume=name, size="20Gi", status={"capacity": {"storage": "10Gi"}})
+    reported = event(
+        "PersistentVolumeClaim", "data", incident.reason or "VolumeResizeFailed", incident.error, reporter=by
+    )
+    return [grows, *others, reported]
+
+
+_CLUSTERS: Final[Mapping[str, Callable[[Incident], list[Document]]]] = {
+    "provision": _provisioning,
+    "attach": _placed("FailedAttachVolume", CONTROLLER),
+    "mount": _placed("FailedMount", "kubelet"),
+    "resize": _growing,
+}
+
+
+def incidents() -> Iterator[Incident]:
+    for path in sorted(FOLDER.glob("*.toml")):
+        for table in tomllib.loads(path.read_text())["incident"]:
+            yield Incident(**{"during": path.stem, **table})

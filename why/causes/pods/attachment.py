@@ -188,13 +188,15 @@ def reported_by_kubelet(facts: Facts, pod: Pod) -> Finding | None:
         code = FAILED.get(event.reason, Reason.MOUNT_FAILED)
         if _MULTI_ATTACH.search(event.note):
             code = Reason.ATTACH_CONFLICT
-        verb = "mounted" if code is Reason.MOUNT_FAILED else "attached"
+        state = "cannot be mounted" if code is Reason.MOUNT_FAILED else "cannot be attached"
+        if event.reason == "VolumePermissionChangeInProgress":
+            state = "is not mounted yet"
         user = user_elsewhere(facts, pod) if code is Reason.ATTACH_CONFLICT else None
         driver = unavailable(facts, pod, event)
         step = Step(on_pod("describe", pod)) if not driver else let_it_run(driver, pod)
         finding = Finding(
             code,
-            f"A volume of the pod cannot be {verb} on node {pod.node_name}.",
+            f"A volume of the pod {state} on node {pod.node_name}.",
             (
                 pod_link(pod, f"on node {pod.node_name}"),
                 *((pod_link(user, f"on node {user.node_name}"),) if user is not None else ()),

@@ -22,6 +22,7 @@ FAILED: Final[Mapping[str, Reason]] = {
     "FailedAttachVolume": Reason.ATTACH_FAILED,
     "FailedMount": Reason.MOUNT_FAILED,
     "FailedMapVolume": Reason.MOUNT_FAILED,
+    "VolumePermissionChangeInProgress": Reason.MOUNT_FAILED,
 }
 _NO_DRIVER: Final = re.compile(
     r"driver name (?P<kubelet>[\w.-]+) not found in the list of registered CSI drivers"

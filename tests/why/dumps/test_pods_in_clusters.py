@@ -13,6 +13,7 @@ from tests.why.documents import (
     at,
     claim,
     csi_node,
+    driver,
     event,
     kubelet_lease,
     lease,
@@ -272,6 +273,11 @@ DUMPS = {
         "AttachFailed",
         [*ON_A1, REQUESTED, OF_NOTHING],
         "no such Lease",
+    ),
+    "no CSIDriver says that nothing is to be attached": Dump(
+        "AttachFailed",
+        [*ON_A1, REQUESTED, OF_NOTHING, driver("other.csi.example")],
+        "with attachRequired: false for a driver that attaches nothing",
     ),
     "its volume is being deleted, so that it is not attached": Dump(
         "VolumeTerminating",

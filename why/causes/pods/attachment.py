@@ -153,14 +153,24 @@ def attacher_silent(facts: Facts, pod: Pod) -> Finding | None:
                 Evidence(f"volumeattachment/{attachment.name} status", "attached, or an error", "neither"),
                 *lapsed_lease(facts, f"external-attacher-leader-{lease_name(attachment.attacher)}"),
             ),
-            (
-                Step(
-                    shell("kubectl describe volumeattachment {}", attachment.name),
-                    f"does external-attacher run in the controller of {attachment.attacher}?",
-                ),
-            ),
+            (_let_it_attach(facts, attachment),),
         )
     return None
+
+
+def _let_it_attach(facts: Facts, attachment: VolumeAttachment) -> Step:
+    """Return what lets the volume be attached. Without a CSIDriver Kubernetes waits for an attacher in any case
+    (skipAttach in csi_plugin.go), also for a driver that has none.
+    """
+    driver = attachment.attacher
+    if not facts.has(Source.CSI_DRIVERS) or driver in facts.snapshot.csi_drivers:
+        command = shell("kubectl describe volumeattachment {}", attachment.name)
+        return Step(command, f"does external-attacher run in the controller of {driver}?")
+    return Step(
+        shell("kubectl get csidriver {}", driver),
+        "there is no such object, so Kubernetes waits for an attacher: create it as in the driver's manifests, with "
+        "attachRequired: false for a driver that attaches nothing; if it does, its external-attacher has to run",
+    )
 
 
 def _not_attached(facts: Facts, pod: Pod) -> Iterator[tuple[Claim, Volume, VolumeAttachment, AttachmentDetails]]:

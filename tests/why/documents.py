@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from binder.matching.rejection import Reason
+from binder.matching.rejection import Reason, Rejection
 from kube.objects.model import BIND_COMPLETED
 from tests.builders import ZONE
 from why.explain.answering import report_on
@@ -225,3 +225,12 @@ def of_deployment(made: Document, name: str, template: str) -> Document:
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": f"{name}-{template}", "uid": f"uid-{template}"}
     about = {"labels": {"pod-template-hash": template}, "ownerReferences": [{**owner, "controller": True}]}
     return {**made, "metadata": {**made["metadata"], **about}}
+
+
+SILENT_DRIVER: Final = Rejection(
+    Reason.HEALTH_UNKNOWN,
+    "pv-17",
+    f"a volume whose health {DRIVER} reports",
+    f"Unknown: DeadlineExceeded, Deadline Exceeded (CSI driver {DRIVER})",
+)
+"""What the controller finds against a volume whose driver does not answer."""

@@ -27,6 +27,7 @@ from tests.why.documents import (
     NAMESPACE,
     NOW,
     RESERVED_FOR_OTHER,
+    SILENT_DRIVER,
     Document,
     at,
     claim,
@@ -228,7 +229,7 @@ EXAMPLES: Final[dict[Reason, Example | ControllerEvent]] = {
             "default-scheduler",
         ),
     ),
-    Reason.HEALTH_UNKNOWN: ControllerEvent(Reason.HEALTH_UNKNOWN),
+    Reason.HEALTH_UNKNOWN: ControllerEvent(Reason.HEALTH_UNKNOWN, (SILENT_DRIVER,)),
     Reason.IMMEDIATE_CLAIM: _about_pod(pod("db-0", "data"), claim(metadata=_NEW), volume(), _STATIC),
     Reason.INCONCLUSIVE: Example("pvc/data", [claim()], (Source.CLASSES,)),
     Reason.INSUFFICIENT_STORAGE: _about_claim(

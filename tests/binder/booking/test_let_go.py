@@ -86,15 +86,25 @@ def moved(name: str, zone: str) -> Callable[[dict[str, Any]], None]:
 
 
 @pytest.mark.parametrize(
-    ("mode", "write"),
-    [*((Mode.PREBIND, number) for number in range(1, 5)), *((Mode.COMPLETE, number) for number in range(1, 7))],
+    ("mode", "policy", "write"),
+    [
+        *((Mode.PREBIND, "Retain", number) for number in range(1, 3)),
+        *((Mode.PREBIND, "Delete", number) for number in range(1, 5)),
+        *((Mode.COMPLETE, "Retain", number) for number in range(1, 7)),
+    ],
 )
 async def test_a_volume_that_moves_after_its_write_does_not_leave_its_pod_without_a_node(
-    mode: Mode, write: int
+    mode: Mode, policy: str, write: int
 ) -> None:
-    """Two volumes in zone a; one of them moves to zone b right before the write of that number, and stays there."""
-    world = World(mode)
-    world.put(volume_object("pv-1"), volume_object("pv-2", "20Gi"), claim_object("one"), claim_object("two", "20Gi"))
+    """Two volumes in zone a; one of them moves to zone b right before the write of that number, and stays there.
+
+    In mode prebind the claims are written too if the policy is Delete; the write after these removes the gate.
+    """
+    world = World(mode, allow_delete_policy=True)
+    volumes = [volume_object("pv-1"), volume_object("pv-2", "20Gi")]
+    for volume in volumes:
+        volume["spec"]["persistentVolumeReclaimPolicy"] = policy
+    world.put(*volumes, claim_object("one"), claim_object("two", "20Gi"))
     world.put(pod_object("web", ["one", "two"], gated=True))
 
     moves: list[str] = []

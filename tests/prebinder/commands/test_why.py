@@ -7,7 +7,7 @@ import pytest
 
 from prebinder.cli import main
 from tests.prebinder.dump_file import write_dump
-from tests.why.documents import Document, claim, event, node, pod, storage_class, volume
+from tests.why.documents import SYSTEM_POD, Document, claim, event, node, pod, storage_class, volume
 
 PENDING = [
     pod("db-0", "data"),
@@ -17,7 +17,7 @@ PENDING = [
     node("a1", "a", cordoned=True),
     node("b1", "b"),
 ]
-WAITING = [claim(), storage_class(), volume()]
+WAITING = [claim(), storage_class(), volume(), SYSTEM_POD]
 
 
 def test_one_block_with_cause_chain_evidence_and_next_step(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -210,7 +210,7 @@ def test_a_selector_chooses_what_waits(
 ) -> None:
     labelled = {"one": {"app": "web"}, "two": {"app": "db"}, "three": {}}
     documents = [claim(name, metadata={"labels": labels}) for name, labels in labelled.items()]
-    path = write_dump(tmp_path, [*documents, storage_class(), volume()])
+    path = write_dump(tmp_path, [*documents, storage_class(), volume(), SYSTEM_POD])
     assert main(["why", "-n", "web", "-l", selector, "-f", path, "-o", "json"]) == 0
     items = json.loads(capsys.readouterr().out)["items"]
     assert {item["name"] for item in items} == set(names)

@@ -141,4 +141,4 @@ async def test_a_replica_that_does_not_lead_places_nothing(own_world: World) -> 
     async with controlled_scheduler(own_world) as leader, controlled_scheduler(own_world) as other:
         await leading(leader, own_world)
         error = await other.call("bind.pod", own_world, "nobody")
-        assert (error["code"], error["data"]) == (-32001, {"rejection": "NotReady"})
+        assert (error["code"], error["data"]) == (-32001, {"reason": "NotReady"})

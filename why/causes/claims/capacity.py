@@ -74,7 +74,7 @@ def unpublished_capacity(facts: Facts, storage_class: StorageClass) -> Unpublish
     if others:
         note = (
             f"it publishes that of class {others[0]}: its provisioner's log says why not of this one, for example "
-            "GetCapacity fails for its parameters, or no node is in its allowedTopologies"
+            "the driver rejects its parameters, or no node is in its allowedTopologies"
         )
         step = Step("kubectl get csistoragecapacities -A", note)
         return Unpublished(message, Evidence("csistoragecapacities", wanted, f"of class {others[0]} only"), step)
@@ -83,7 +83,7 @@ def unpublished_capacity(facts: Facts, storage_class: StorageClass) -> Unpublish
         "csistoragecapacities in its namespace, too: without it its log says forbidden. Otherwise set "
         "spec.storageCapacity of the CSIDriver to false"
     )
-    step = Step("kubectl get deployment,statefulset,daemonset -A -o yaml | grep -e --enable-capacity", note)
+    step = Step("kubectl get csistoragecapacities -A", note)
     return Unpublished(message, Evidence("csistoragecapacities", wanted, f"none of {driver}"), step)
 
 

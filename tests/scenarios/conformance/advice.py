@@ -298,7 +298,7 @@ def _move_volumes(hand: _Hand) -> None:
     if "nodeSelector" in hand.item.advice[0] or "describe node" in hand.item.next[0]:
         _wish_for_less(hand)
         return
-    if "/spec/claimRef" in hand.item.next[0]:
+    if "/spec/claimRef" in hand.item.next[0] or "remove its claimRef" in hand.item.advice[0]:
         freed = hand.find(VOLUME, hand.item.next[0].split()[3])
         assert freed is not None
         freed["spec"].pop("claimRef")

@@ -7,6 +7,7 @@ import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 import yaml
@@ -79,10 +80,12 @@ async def beside(directory: Path, command: str, kinds: Mapping[str, str]) -> Asy
     ]
     cluster = HostileCluster([storage_class(), *documents], [])
     async with AsyncExitStack() as stack:
+        # The path of a socket has at most 107 bytes: with the name of a worker and of a test pytest's is too long.
+        sockets = Path(stack.enter_context(TemporaryDirectory()))
         url = await stack.enter_async_context(cluster.serving())
         endpoints: list[Endpoint] = []
         for name, kind in kinds.items():
-            endpoints.append(await stack.enter_async_context(driver(directory, name, kind)))
+            endpoints.append(await stack.enter_async_context(driver(sockets, name, kind)))
         flags = [flag for each in endpoints for flag in ("--csi-endpoint", f"{each.driver}={each}")]
         flags += ["--health-sweep-interval", "2s"]
         yield await stack.enter_async_context(running(command, kubeconfig(directory, url), *flags))

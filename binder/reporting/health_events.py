@@ -33,7 +33,7 @@ class HealthAnnouncer:
         recovered = finding.state is HealthState.HEALTHY
         kind, reason = ("Normal", NORMAL) if recovered else ("Warning", ABNORMAL)
         note = f"Volume {volume.name} is {described(finding)}"
-        about = _volume_reference(volume)
+        about = ObjectRef.of_volume(volume)
         self._publish(about, None, kind, reason, note)
         if volume.phase == "Bound" and volume.claim is not None:
             key = volume.claim.key
@@ -43,24 +43,24 @@ class HealthAnnouncer:
     def quarantined(self, volume: Volume, finding: HealthFinding) -> None:
         note = f"No claim can use this volume until its driver reports it healthy: it is {described(finding)}. "
         note += f"Repair it, or release it with `pvc-prebinder quarantine release {volume.name}`."
-        self._publish(_volume_reference(volume), None, "Warning", QUARANTINED, note)
+        self._publish(ObjectRef.of_volume(volume), None, "Warning", QUARANTINED, note)
 
     def released(self, volume: Volume) -> None:
         note = "Claims can use the volume again: its driver reports it healthy"
-        self._publish(_volume_reference(volume), None, "Normal", RELEASED, note)
+        self._publish(ObjectRef.of_volume(volume), None, "Normal", RELEASED, note)
 
     def reservation_ended(self, volume: Volume, claim_key: str, finding: HealthFinding, snapshot: Snapshot) -> None:
         """Report on the claim, and its pods, that its volume became unhealthy before it was bound."""
         note = f"Reservation of volume {volume.name} ended: it is {described(finding)}. Another volume is being chosen"
         for reference in _users(volume, claim_key, snapshot):
-            self._publish(reference, _volume_reference(volume), "Warning", RESERVATION_ENDED, note)
+            self._publish(reference, ObjectRef.of_volume(volume), "Warning", RESERVATION_ENDED, note)
 
     def write_rejected(self, volume: Volume, why: str) -> None:
         """Report on the volume that its health, or its quarantine, cannot be written to it; `why` is the API server's
         message.
         """
         note = f"The API server rejected a write to this volume; it is retried: {why}"
-        self._publish(_volume_reference(volume), None, "Warning", WRITE_REJECTED, note)
+        self._publish(ObjectRef.of_volume(volume), None, "Warning", WRITE_REJECTED, note)
 
     def _publish(self, regarding: ObjectRef, related: ObjectRef | None, kind: str, reason: str, note: str) -> None:
         self._sink.publish(EventDraft(regarding, related, kind, reason, _ACTION, note))
@@ -84,7 +84,3 @@ def _users(volume: Volume, claim_key: str, snapshot: Snapshot) -> Iterable[Objec
         pod: Pod | None = snapshot.pods.get(key)
         if pod is not None:
             yield ObjectRef.of_pod(pod)
-
-
-def _volume_reference(volume: Volume) -> ObjectRef:
-    return ObjectRef("v1", "PersistentVolume", volume.name, uid=volume.uid)

@@ -30,8 +30,7 @@ class ReleaseAnnouncer:
         self._publish(volume, "Warning", STAYS_RELEASED, note)
 
     def _publish(self, volume: Volume, kind: str, reason: str, note: str) -> None:
-        about = ObjectRef("v1", "PersistentVolume", volume.name, uid=volume.uid)
-        self._sink.publish(EventDraft(about, None, kind, reason, "Release", note))
+        self._sink.publish(EventDraft(ObjectRef.of_volume(volume), None, kind, reason, "Release", note))
 
 
 def _claim_of(volume: Volume) -> str:

@@ -23,7 +23,7 @@ from kube.client.rate_limit import TokenBucket
 from kube.clock import Clock, micro_time, within
 from kube.errors import Conflict, RetryableError
 from kube.objects.api_resource import EVENTS
-from kube.objects.model import Pod
+from kube.objects.model import Pod, Volume
 from kube.plain_text import printable_lines
 
 NOTE_BYTES: Final = 1024
@@ -64,6 +64,10 @@ class ObjectRef:
     @classmethod
     def of_pod(cls, pod: Pod) -> "ObjectRef":
         return cls("v1", "Pod", pod.name, pod.namespace, pod.uid)
+
+    @classmethod
+    def of_volume(cls, volume: Volume) -> "ObjectRef":
+        return cls("v1", "PersistentVolume", volume.name, uid=volume.uid)
 
     def wire(self) -> dict[str, str]:
         fields = {

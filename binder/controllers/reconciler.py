@@ -82,6 +82,7 @@ class Reconciler:
         """Reconcile until the queue is shut down. Start it when all kinds are synced, not before."""
         await self.planner.prepare()
         with ExitStack() as stack:
+            stack.enter_context(self.gate.following())
             stack.enter_context(self.planner.following())
             stack.enter_context(self.store.claims.listening(self._claim_changed))
             stack.enter_context(self.wakeups.following())
@@ -197,12 +198,9 @@ class Reconciler:
         held = {placement.claim.key for placement in decision.placements}
         unread = {key: claim for key, claim in known.items() if key not in held}
         prebound = decision.placements if isinstance(decision, Reserve) and decision.mode is Mode.PREBIND else ()
-        try:
-            return await self._lift(
-                decision.pod, unread, None, node=_node_of(decision), prebound=prebound, waits=outcome.gate_waits
-            )
-        finally:
-            self.planner.settled(decision.pod.key)
+        return await self._lift(
+            decision.pod, unread, None, node=_node_of(decision), prebound=prebound, waits=outcome.gate_waits
+        )
 
     async def _lift(
         self,
@@ -219,14 +217,13 @@ class Reconciler:
         A pod recreated under the name since the decision is reconciled separately.
         """
         pod = self.store.snapshot().pods.get(decided.key)
-        if pod is None or pod.uid != decided.uid or pod.finished or pod.deleting:
-            return wake
         try:
-            lifted = await self.scheduling_gate.lift(pod, unread, node=node, prebound=prebound, waits=waits)
+            if pod is None or pod.uid != decided.uid or pod.finished or pod.deleting:
+                return wake
+            if await self.scheduling_gate.lift(pod, unread, node=node, prebound=prebound, waits=waits):
+                return wake
         finally:
-            self.planner.settled(pod.key)
-        if lifted:
-            return wake
+            self.planner.settled(decided.key)
         progress = self._progress(pod.key)
         progress.gates_kept += 1
         return backoff(progress.gates_kept, FIRST_RETRY, MAX_RETRY_SECONDS, self.rng.random())

@@ -8,8 +8,8 @@ turns for ever, and the one behind them never.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import islice
@@ -31,9 +31,8 @@ once, so that its sweeps go on.
 SLOW: Final = "NoResponseYet"
 _MAX_DOUBLED: Final = 5
 """Doublings of the time for which an Unknown is believed: up to eight minutes, unless a sweep finds the volume well."""
-
-
 _REMEMBERED: Final = timedelta(minutes=2)
+"""How much longer than it is believed an Unknown is kept: longer than a pod waits for its next attempt."""
 
 
 class Probes(Protocol):
@@ -59,6 +58,15 @@ class HealthGate:
         self._running: dict[Key, asyncio.Task[None]] = {}
         self._since: dict[str, dict[str, float]] = {}
         """By driver and handle, when each probe in progress began; in this order."""
+
+    @contextmanager
+    def following(self) -> Iterator[None]:
+        """Inside the context probes outlast those who wait for them; at its end those in progress are cancelled."""
+        try:
+            yield
+        finally:
+            for task in self._running.values():
+                task.cancel()
 
     async def probe(self, chosen: Iterable[Volume], now: datetime, spare: Iterable[Volume] = ()) -> bool:
         """Probe the volumes without a recent verdict, concurrently; return False if there were none.

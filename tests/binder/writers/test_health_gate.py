@@ -1,12 +1,13 @@
 """The gate asks once for each volume and age, and only where there is a driver."""
 
+import asyncio
 from datetime import timedelta
 
 from binder.writers.health_gate import HealthGate
 from kube.objects.model import Volume
 from tests.binder.world import Doctor
 from tests.builders import volume
-from tests.fake_clock import FakeClock
+from tests.fake_clock import FakeClock, settle
 
 
 def chosen_volumes(*sources: str) -> list[Volume]:
@@ -64,3 +65,18 @@ async def test_what_was_reported_of_volumes_chosen_long_ago_is_dropped() -> None
         await gate.probe([volume(f"pv-{number}", source="csi")], clock.now())
         clock.jump(20)
     assert set(gate.verdicts) == {("disk.csi.example", f"handle-pv-{number}") for number in (7, 8, 9)}
+
+
+async def test_a_probe_that_hangs_ends_with_the_term() -> None:
+    clock = FakeClock()
+    doctor = Doctor(clock)
+    doctor.hang.add("handle-pv-0")
+    gate = HealthGate(doctor, timedelta(seconds=30), clock)
+    before = asyncio.all_tasks()
+    with gate.following():
+        waiting = asyncio.create_task(gate.probe(chosen_volumes("csi"), clock.now()))
+        await clock.advance(2)
+        await waiting
+        assert asyncio.all_tasks() > before
+    await settle()
+    assert asyncio.all_tasks() == before

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from binder.matching.evidence import quantity_text
 from binder.matching.rejection import Reason
 from kube.objects.model import SELECTED_NODE, Claim, StorageClass, value_of
+from kube.plain_text import shell
 from kube.rules.quantity import NANO
 from why.causes.claims.provisioning import binds_late, driver_of, provisioner_of
 from why.causes.finding import Finding, Step
@@ -83,7 +84,8 @@ def unpublished_capacity(facts: Facts, storage_class: StorageClass) -> Unpublish
         "csistoragecapacities in its namespace, too: without it its log says forbidden. Otherwise set "
         "spec.storageCapacity of the CSIDriver to false"
     )
-    step = Step("kubectl get csistoragecapacities -A", note)
+    arguments = "NAMESPACE:.metadata.namespace,NAME:.metadata.name,ARGUMENTS:.spec.template.spec.containers[*].args"
+    step = Step(shell("kubectl get deployment,statefulset,daemonset -A -o custom-columns={}", arguments), note)
     return Unpublished(message, Evidence("csistoragecapacities", wanted, f"none of {driver}"), step)
 
 

@@ -41,7 +41,8 @@ def test_without_any_capacity_object_the_provisioner_is_looked_at(target: str) -
     assert_problem(item, Reason.INSUFFICIENT_STORAGE)
     assert "has published no free capacity for class fast" in item.message
     assert "no room" not in item.message
-    assert item.next[0] == "kubectl get csistoragecapacities -A"
+    columns = "NAMESPACE:.metadata.namespace,NAME:.metadata.name,ARGUMENTS:.spec.template.spec.containers[*].args"
+    assert item.next[0] == f"kubectl get deployment,statefulset,daemonset -A -o custom-columns='{columns}'"
     assert "the right to create csistoragecapacities" in item.advice[0]
 
 

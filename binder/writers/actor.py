@@ -1,9 +1,10 @@
 """Executes a decision: one worker per claim, with a limited number of pods at a time.
 
 Reserving in modes annotate and prebind has an order: first what the claims no longer need is released, so that a claim
-never holds two volumes; then every volume is written and confirmed from the API server's response; then every claim. A
-crash in between leaves volumes with a reservation: the next pass finishes it, or it is released when it expires. Losing
-one volume rolls back those already written, last one first. Mode complete is `binder.writers.complete`.
+never holds two volumes; then every volume is written and confirmed from the API server's response; then every claim,
+unless its volume's side says it all (`names_uid` in binder.reservation.writes). A crash in between leaves volumes with
+a reservation: the next pass finishes it, or it is released when it expires. Losing one volume rolls back those already
+written, last one first. Mode complete is `binder.writers.complete`.
 
 In a burst, claims wait until the volumes of all pods have their turn: what is held protects a pod, and the PV
 controller spends none of its few requests on an Event about a claim without a volume. Unless the burst takes so long

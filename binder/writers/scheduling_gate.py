@@ -85,8 +85,9 @@ class SchedulingGate:
         no node. `node` is the likeliest one.
 
         If it `waits`, it does so among the writers of volumes: a pod whose volumes the PV controller has yet to bind
-        cannot run sooner. kube-scheduler must not see it without the claimRefs of its `prebound` volumes: one that was
-        released meanwhile, because its reservation expired for instance, keeps the gate.
+        cannot run sooner. kube-scheduler must not see it without the claimRefs of its `prebound` volumes, or it chooses
+        others: the watch has to show them first, and one that was released meanwhile, because its reservation expired
+        for instance, keeps the gate.
 
         `unread` are those of its claims that are known from a watch only, as the decision saw them. They are read
         first, with the volumes held for them, because watches are not synchronised: a recreated pod may be seen beside
@@ -98,6 +99,7 @@ class SchedulingGate:
         """
         if not self._annotations.carries_gate(pod):
             return True
+        await self._client.shown(placement.volume.name for placement in prebound)
         async with self._writers if waits else self._turns:
             # Its present state: it may have changed while it waited for its turn.
             seen = self._client.snapshot().pods.get(pod.key)

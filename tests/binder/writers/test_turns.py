@@ -117,3 +117,18 @@ async def test_a_cancelled_waiter_leaves_nothing_behind() -> None:
         waiting.cancel()
         await asyncio.gather(waiting, return_exceptions=True)
     assert vars(locks) == {"_locks": {}}
+
+
+async def test_a_gate_is_not_removed_before_the_watch_has_shown_the_volumes() -> None:
+    """kube-scheduler has another watch of them: a pod that it sees first gets whichever volume it chooses."""
+    world = World(Mode.PREBIND)
+    world.put(volume_object("pv-1"), claim_object("data"), pod_object("web", ["data"], gated=True))
+    async with world.process() as process:
+        world.server.lagging = True
+        await process.run(30)
+        assert world.volume("pv-1")["spec"]["claimRef"]["name"] == "data"
+        assert world.server.get("pods", "default/web")["spec"]["schedulingGates"]
+        world.server.lagging = False
+        world.server.catch_up()
+        await process.run(1)
+        assert not world.server.get("pods", "default/web")["spec"].get("schedulingGates")

@@ -47,7 +47,7 @@ GROUPS: Mapping[str, Mapping[str, SizeLimit | None]] = {
         "errors of 1 MiB": SizeLimit.METADATA,
         "trailers of 1 MiB": SizeLimit.METADATA,
         "10,000 trailers": SizeLimit.METADATA,
-        "gzip of 300 MB": SizeLimit.ANSWER,
+        "gzip of 40 MB": SizeLimit.ANSWER,
     },
     "silence": {
         "no answer": None,

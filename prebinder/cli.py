@@ -30,6 +30,7 @@ SECTIONS: Final[Sections] = {
             "schedule pods on a cluster in memory and answer what-if questions",
         ),
         "health": ("prebinder.commands.health", "report the health of volumes and its source"),
+        "reservations": ("prebinder.commands.reservations", "list which volumes are held for which claims"),
         "quarantine": ("prebinder.commands.quarantine", "list volumes in quarantine, or release them"),
         "doctor": ("prebinder.commands.doctor", "check prerequisites: cluster, permissions, CSI drivers"),
         "uninstall": ("prebinder.commands.uninstall", "remove what pvc-prebinder wrote to pods, claims and volumes"),

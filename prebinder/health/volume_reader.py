@@ -1,6 +1,6 @@
 """Reads the volumes that a command is about and what the cluster reports about their health, with the user's rights."""
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import chain
@@ -68,6 +68,13 @@ async def _allowed(resource: Resource, read: Callable[[], Awaitable[list[Record]
     except Forbidden:
         warn(f"you are not permitted to read {resource.plural}; health reported there is omitted")
         return None
+
+
+async def read_kinds(
+    api: KubeApi, resources: Iterable[Resource], prefix: str
+) -> Mapping[Resource, Sequence[Record] | None]:
+    """Return all objects of these kinds; None for a kind that the user may not read, which a note states."""
+    return {resource: await _allowed(resource, partial(_list, api, resource, prefix)) for resource in resources}
 
 
 async def _list(api: KubeApi, resource: Resource, prefix: str) -> list[Record]:

@@ -2,11 +2,9 @@
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
-from random import Random
-from typing import Any, Final
+from typing import Final
 
 from binder.health.node_storage import NodeStorage
 from binder.health.published_sweeps import PublishedSweep
@@ -15,18 +13,15 @@ from binder.reservation.contract import Annotations
 from csi.client.endpoint import Endpoint
 from csi.drivers import Drivers
 from csi.health.verdict import Verdict
-from kube.background import in_background
 from kube.client.api import KubeApi
-from kube.client.reflector import Reflector, all_synced, run_all
 from kube.clock import SystemClock
-from kube.decoding.decode import decoders
 from kube.objects.api_resource import CLAIMS, CSI_NODES, NODES, VOLUMES, Resource
 from kube.objects.model import Volume
 from kube.store.snapshot import Snapshot
-from kube.store.store import Store
 from prebinder.health.rows import HEADERS, WIDE_HEADERS, HealthRow, health_row
 from prebinder.health.sweep_reports import BETWEEN_READINGS, LatestSweeps
 from prebinder.metrics.unobserved import Unobserved
+from prebinder.runtime.following import first_of, following
 from prebinder.runtime.signals import stop_requested
 from why.rendering.lines import write_json
 from why.rendering.tables import console_for, print_unbroken, table_of
@@ -38,8 +33,8 @@ GATHERING: Final = 0.1
 _AT_ONCE: Final = 8
 _MAX_AGE: Final = timedelta(seconds=0.9 * BETWEEN_QUESTIONS)
 """A change in the cluster in between does not cause all drivers to be probed again."""
-_LISTED_WITHIN: Final = 5.0
-"""Seconds to wait for kinds other than volumes, which the user may not be allowed to read."""
+REPORTING: Final = frozenset({VOLUMES, CLAIMS, CSI_NODES, NODES})
+"""The kinds that report the health of volumes."""
 
 
 class Clinic:
@@ -136,42 +131,11 @@ async def watch(
 ) -> None:
     """Print changes of these volumes (all, if none is named) until interrupted."""
     with stop_requested() as stop:
-        async with _following(api, clinic.annotations.prefix, denied) as (store, changed):
+        async with following(api, clinic.annotations.prefix, REPORTING.difference(denied)) as (store, changed):
             while not stop.is_set():
                 changed.clear()
                 snapshot = store.snapshot()
                 volumes = [volume for volume in snapshot.volumes.values() if not names or volume.name in names]
                 printer.show(await clinic.rows(snapshot, volumes, await sweeps.about(volumes)))
-                await _first_of(changed, stop, BETWEEN_QUESTIONS if clinic.probed_drivers else BETWEEN_READINGS)
+                await first_of(changed, stop, BETWEEN_QUESTIONS if clinic.probed_drivers else BETWEEN_READINGS)
                 await asyncio.sleep(GATHERING)
-
-
-async def _first_of(changed: asyncio.Event, stop: asyncio.Event, seconds: float) -> None:
-    waiting = [asyncio.create_task(event.wait()) for event in (changed, stop)]
-    try:
-        await asyncio.wait(waiting, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in waiting:
-            task.cancel()
-        await asyncio.gather(*waiting, return_exceptions=True)
-
-
-@asynccontextmanager
-async def _following(
-    api: KubeApi, prefix: str, denied: Collection[Resource]
-) -> AsyncIterator[tuple[Store, asyncio.Event]]:
-    """Yield a store that follows the cluster, listed once, and an event for its changes."""
-    store, changed = Store(prefix), asyncio.Event()
-    reflectors: dict[Resource, Reflector[Any]] = {}
-    for resource in {VOLUMES, CLAIMS, CSI_NODES, NODES}.difference(denied):
-        collection, decode = store.collections[resource.kind], decoders(prefix)[resource.kind]
-        collection.listeners.append(lambda _old, _new: changed.set())
-        reflectors[resource] = Reflector(
-            api, resource, decode, collection, clock=SystemClock(), observer=Unobserved(), rng=Random()
-        )
-    async with in_background(run_all(reflectors.values())):
-        await reflectors[VOLUMES].synced.wait()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_LISTED_WITHIN):
-                await all_synced(reflectors.values())
-        yield store, changed

@@ -10,10 +10,15 @@ import pytest
 from csi.proto import csi_v1_pb2 as csi
 from tests.csi.client.test_readonly import ALLOWED
 from tests.csi.scripted_driver import Rejected, Rpc, Script, ScriptedDriver, gives, hangs, volume_answer
+from tests.scenarios.environment.admin import Document
 from tests.scenarios.environment.documents import claim_spec
 from tests.scenarios.environment.drivers import Directories, Mock, endpoint_flag, start_directories, start_mock
+from tests.scenarios.environment.waiting import eventually
 from tests.scenarios.environment.world import World
 from tests.scenarios.processes.controller import Controller, start_controller
+
+HELD_WITHIN, EXPLAINED_WITHIN = 15.0, 30.0
+"""Seconds, at most, in which a pod behind hung volumes has a healthy one, or learns that only those are left."""
 
 
 @pytest.fixture
@@ -61,6 +66,44 @@ async def test_a_driver_that_hangs_delays_no_other(
     failing.driver.resume()
     await own_world.all_run(*(f"slow-{number}" for number in range(10)))
     await controller.stop()
+
+
+async def test_twelve_hung_volumes_keep_no_pod_from_a_healthy_one_behind_them(
+    own_world: World, failing: Directories
+) -> None:
+    """A driver stopped by SIGSTOP: its volumes are smaller, so they come first, and the good one is a local disk."""
+    controller = await start_controller(own_world, endpoint_flag(failing.driver))
+    known = await class_of(own_world, "known", (failing.driver.driver_name, failing.healthy("zone-a")))
+    await own_world.pod("before", {"before": claim_spec(known)}, gated=True)
+    await own_world.all_run("before")  # so the controller is connected, and its calls hang instead of failing
+    failing.driver.pause()
+    handles = [failing.healthy("zone-a") for _ in range(12)]
+    disks = await class_of(own_world, "disks", *((failing.driver.driver_name, handle) for handle in handles))
+    await own_world.volumes(disks, local_volume(own_world, disks, await own_world.some_node()))
+    await own_world.pod("first", {"first": claim_spec(disks)}, gated=True)
+    held = await eventually(own_world.held, lambda held: "first" in held, "first has a volume", HELD_WITHIN)
+    assert held["first"] == [own_world.name("local")]
+    await own_world.pod("second", {"second": claim_spec(disks)}, gated=True)
+    await eventually(
+        lambda: own_world.events(about="second"),
+        lambda events: any(
+            "HealthUnknown" in event["note"] and failing.driver.driver_name in event["note"] for event in events
+        ),
+        "an Event about second names the driver",
+        EXPLAINED_WITHIN,
+    )
+    assert "second" not in await own_world.held()
+    failing.driver.resume()
+    await own_world.all_run("first", "second")
+    await stop_and_show_no_traceback(controller)
+
+
+def local_volume(world: World, storage_class: str, node: str) -> Document:
+    """A disk of that node, of 2Gi: kubelet's own, which no driver reports on."""
+    volume = world.volume("local", storage_class, node=node, size="2Gi")
+    del volume["spec"]["csi"]
+    volume["spec"]["local"] = {"path": "/mnt/disk"}
+    return volume
 
 
 async def test_a_driver_that_dies_and_comes_back(own_world: World, failing: Directories) -> None:

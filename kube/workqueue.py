@@ -75,6 +75,11 @@ class WorkQueue(Generic[K]):
         """Return how many keys wait for a worker now; delayed keys and those in progress do not count."""
         return len(self._ready)
 
+    @property
+    def idle(self) -> bool:
+        """Whether no key is waiting for a worker or being worked on; some may be delayed."""
+        return not self._ready and not self._working_since
+
     def add(self, key: K) -> None:
         """Queue the key; it is processed as soon as a worker is free."""
         if self._closing or key in self._waiting_since:

@@ -171,6 +171,21 @@ class Reconciler:
                 assert progress.waits_for is not None
                 yield claim, progress.waits_for
 
+    def waiting(self) -> Mapping[str, Reason]:
+        """Return for each pod reconciled so far, by key, what it waits for."""
+        return {key: each.waits_for for key, each in self._pods.items() if each.waits_for is not None}
+
+    def undecided(self) -> Iterator[str]:
+        """Yield the keys of pods without a node that lack volumes and were not decided on or not reported yet."""
+        snapshot, now = self.store.snapshot(), self.clock.monotonic()
+        for key, pod in snapshot.pods.items():
+            if not pod.claims or pod.finished or pod.deleting or pod.node_name or all_bound(pod, snapshot):
+                continue
+            known = self._pods.get(key, PodProgress())
+            waits = known.unknown_since is not None and now - known.unknown_since < UNKNOWN_REPORTED_AFTER
+            if waits or known.waits_for in {None, Reason.PROGRESSING}:
+                yield key
+
     async def _act(self, decision: Reserve | Finish, known: Mapping[str, KnownClaim]) -> float | None:
         for placement in decision.placements:
             self._reserved_at.setdefault(placement.claim.key, self.clock.monotonic())

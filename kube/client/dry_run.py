@@ -1,4 +1,4 @@
-"""A transport that writes nothing: each write is logged and answered as the API server would have answered it.
+"""A transport that writes nothing: each write is logged at debug level, and answered as by the API server.
 
 It needs read access only. Writes that were not sent are remembered per object and merged into later reads of it, so
 that a sequence of writes runs to its end. The server always wins: once the object changes there, the remembered writes
@@ -54,7 +54,7 @@ class DryRun:
         else:
             answer = await self._patched(path, request, body)
         if answer.status < 300:
-            logger.info("Would write", extra=_described(path, request, body))
+            logger.debug("Would write", extra=_described(path, request, body))
         return answer
 
     def stream(self, request: Request) -> AbstractAsyncContextManager[StreamResponse]:

@@ -147,7 +147,8 @@ FLAGS: Final[Flags] = {
             "binding.allow_delete_policy",
             "let mode complete bind volumes with reclaim policy Delete",
         ),
-        Flag("--dry-run", "binding.dry_run", "report what would be written; write nothing, hold no Lease"),
+        Flag("--dry-run", "binding.dry_run", "report what would be reserved; write nothing, hold no Lease"),
+        Flag("--once", "binding.once", "end a dry run after the first complete pass, with an exit code"),
     ),
     "Volume health": (
         *PROBE_FLAGS,

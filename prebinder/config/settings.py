@@ -80,12 +80,16 @@ class BindingSettings(AnnotationPrefix):
     """Whether mode complete may bind volumes with reclaim policy Delete: such a volume is deleted with a claim that is
     deleted while it is being bound."""
     dry_run: bool = False
-    """Log what would be written and write nothing; needs no Lease."""
+    """Report what would be reserved and write nothing; needs no Lease."""
+    once: bool = False
+    """End a dry run after its first complete pass."""
 
     def __post_init__(self) -> None:
         minimum = timedelta(seconds=10)  # shorter ones expire before kube-scheduler has seen them
         _require(self.reservation_ttl >= minimum, "reservation TTL", "at least 10s", self.reservation_ttl)
         _require(self.concurrency >= 1, "concurrency", "at least 1", self.concurrency)
+        if self.once and not self.dry_run:
+            raise ValueError("only a dry run ends after its first pass; add --dry-run (dryRun: true)")
         reject_bad_prefix(self.annotation_prefix)
 
 

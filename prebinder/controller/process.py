@@ -6,6 +6,7 @@ PersistentVolumes only, it publishes their health and does nothing else: that is
 
 import asyncio
 import logging
+import sys
 from collections.abc import Collection
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -25,11 +26,13 @@ from kube.leaderelection.leadership import Leadership
 from kube.objects.api_resource import WATCHED, Resource
 from kube.objects.model import StorageClass
 from kube.store.store import Store
-from prebinder.config.settings import Settings
+from prebinder.config.settings import LogFormat, Settings
 from prebinder.controller.driver_events import DriverEvents
+from prebinder.controller.dry_run_report import DryRunReport, Pass
 from prebinder.controller.logged_events import LoggedEvents
 from prebinder.controller.sweeps import ClusterSweeps, all_job_names, sweep_jobs
 from prebinder.controller.term import Term, compose
+from prebinder.errors import ExitCode
 from prebinder.extender.part import ExtenderPart
 from prebinder.metrics.collectors.cluster import ClusterState
 from prebinder.metrics.instruments import Instruments
@@ -41,6 +44,7 @@ from prebinder.runtime.jobs import Job, scheduled
 from prebinder.runtime.leader_loop import Candidate, LeaderLoop
 from prebinder.runtime.process import run_process
 from prebinder.serving.health_server import Checks, serve_pages
+from why.rendering.lines import write_line
 
 COMPONENT: Final = "pvc-prebinder"
 FLUSH_SECONDS: Final = 5.0
@@ -49,17 +53,19 @@ logger = logging.getLogger(__name__)
 
 
 def run_controller(settings: Settings, component: str = COMPONENT, watched: Collection[Resource] = WATCHED) -> int:
-    """Run until a signal stops it; return the exit code. Raises CommandError if it cannot start.
+    """Run until a signal stops it, or until a dry run with `once` ends; return the exit code.
 
-    `component` names it in Events and logs.
+    Raises CommandError if it cannot start. `component` names it in Events and logs.
     """
 
     def composed(transport: KubernetesTransport) -> Controller:
         controller, mode = Controller(settings, transport, component, watched), settings.binding.mode.value
         logger.info("Starting", extra={"server": transport.server, "component": component, "mode": mode})
+        composed_for.append(controller)
         return controller
 
-    return run_process(settings, composed)
+    composed_for: list[Controller] = []
+    return run_process(settings, composed) or composed_for[0].exit_code
 
 
 class Controller:
@@ -76,6 +82,7 @@ class Controller:
         self._settings = settings
         self._clock = clock = clock or SystemClock()
         self._sees_cluster = set(watched) == set(WATCHED)
+        self.exit_code = ExitCode.FINE
         binding, lease, identity = settings.binding, settings.leader_election, new_identity()
         self._namespace = lease.namespace or own_namespace()
         rng = self._rng = Random()
@@ -88,14 +95,8 @@ class Controller:
         self._store = Store(binding.annotation_prefix)
         self._store.classes.listeners.append(self._class_changed)
         self._extender = ExtenderPart(settings, self._store, self._waiting_for, clock, instruments.extender)
-        self._cache = Informers(
-            access.api(),
-            collections_in(self._store, watched),
-            binding.annotation_prefix,
-            clock,
-            rng,
-            instruments.watches,
-        )
+        kinds, prefix = collections_in(self._store, watched), binding.annotation_prefix
+        self._cache = Informers(access.api(), kinds, prefix, clock, rng, instruments.watches)
         self._recorder = EventRecorder(
             access.api(),
             clock,
@@ -106,9 +107,9 @@ class Controller:
         )
         self._drivers = self._probed_drivers()
         self._sweeps = ClusterSweeps(settings, self._store, instruments.drivers, sees_pods=self._sees_cluster)
-        self._elector = Candidate(identity, self._namespace, rng).elector(
-            access, lease, instruments.leader, self._sweeps.on_lease
-        )
+        competing = Candidate(identity, self._namespace, rng)
+        self._elector = competing.elector(access, lease, instruments.leader, self._sweeps.on_lease)
+        self._report = DryRunReport(self._recorder, clock, self._say) if binding.dry_run else None
         self._heartbeat = Heartbeat(clock)
         self._leader_loop: LeaderLoop[Term] = LeaderLoop(
             self._elector, Leadership.unelected(clock, identity), self._begin
@@ -139,6 +140,8 @@ class Controller:
             group = await stack.enter_async_context(asyncio.TaskGroup())
             parts = (self._heartbeat.run(), self._recorder.run(), self._cache.run())
             tasks = [group.create_task(part) for part in parts]
+            if self._report is not None:
+                tasks.append(group.create_task(self._first_pass(self._report, stop)))
             drift = Job(DRIFT_SECONDS, DRIFT_SECONDS / 10, self._cache.drift.check)
             sweeps = sweep_jobs(self._settings, self._drivers, self._sweeps, lambda: self._leader_loop.term is not None)
             with scheduled({"drift": drift, **sweeps}, self._instruments.jobs, self._clock):
@@ -159,7 +162,8 @@ class Controller:
             store=self._store,
             probes=self._drivers,
             known=self._drivers.records,
-            events=LoggedEvents(self._recorder),
+            events=LoggedEvents(self._recorder) if self._report is None else self._recorder,
+            announcer=self._report,
             metrics=self._instruments,
             clock=self._clock,
             rng=self._rng,
@@ -178,6 +182,25 @@ class Controller:
             self._report_classes_left_alone()
         elif self._elector is None:
             self._instruments.leader.leading(True)
+
+    async def _first_pass(self, report: DryRunReport, stop: asyncio.Event) -> None:
+        """In a dry run, sum up the first pass; end with it if that is what the user wants."""
+
+        def progress() -> Pass | None:
+            term = self._leader_loop.term
+            return None if term is None else term.progress()
+
+        complete = await report.first_pass(progress)
+        if self._settings.binding.once:
+            self.exit_code = ExitCode.FINE if complete else ExitCode.PROBLEM_FOUND
+            stop.set()
+
+    def _say(self, line: str) -> None:
+        if self._settings.logging.format is LogFormat.JSON:
+            logger.info("Dry run", extra={"note": line})
+        else:
+            write_line(line)
+            sys.stdout.flush()
 
     def _report_classes_left_alone(self) -> None:
         """In a dry run, report once for each class why nothing is reserved for its claims."""

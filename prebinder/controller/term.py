@@ -45,6 +45,7 @@ from kube.leaderelection.leadership import one_loss
 from kube.store.store import Store
 from kube.workqueue import QueueObserver, WorkQueue
 from prebinder.config.settings import Settings
+from prebinder.controller.dry_run_report import Pass
 
 
 class Queues(Protocol):
@@ -116,6 +117,12 @@ class Term:
         """Return for each unbound claim the result of the last attempt for its pod."""
         return {} if self.reconciler is None else {claim.key: reason for claim, reason in self.reconciler.pending()}
 
+    def progress(self) -> Pass | None:
+        """Return what pods wait for, None while some are being reconciled."""
+        if self.reconciler is None or not self.reconciler.queue.idle:
+            return None
+        return Pass(self.reconciler.waiting(), sorted(self.reconciler.undecided()))
+
     def is_writing(self) -> bool:
         """Whether so many pods are written for that others wait."""
         return self.writers.locked()
@@ -139,14 +146,15 @@ def compose(  # noqa: PLR0913 - all that a term needs of its process, by name
     rng: Random,
     holder: Holder,
     namespace: str,
+    announcer: Announcer | None = None,
     publish_only: bool = False,
     aside: Aside = asyncio.to_thread,
     solving: Solving | None = None,
 ) -> Term:
     """Return the loops of one term. `api` is fenced by its Lease, which `holder` names; `namespace` is our own.
 
-    `publish_only`: only volume health is published, for a store with nothing but volumes. `solving`: where volumes are
-    short, by default in a process of its own.
+    `announcer`: what reports on reservations, by default by Events. `publish_only`: only volume health is published,
+    for a store with nothing but volumes. `solving`: where volumes are short, by default in a process of its own.
     """
     solving = solving or SolverProcess(metrics.solver).session
     annotations, planning = settings.binding.annotations, plan_settings(settings)
@@ -165,7 +173,7 @@ def compose(  # noqa: PLR0913 - all that a term needs of its process, by name
     proofs = UnboundProofs(store)
     applier = Applier(client, preconditions, rollback, proofs, clock, metrics.reservations, acting, holder)
     completer = Completer(client, preconditions, clock, metrics.reservations, annotations)
-    wakeups, announcer = Wakeups(store, pods, clock), Announcer(events, clock)
+    wakeups, announcer = Wakeups(store, pods, clock), announcer or Announcer(events, clock)
     gate.usable_after_all.append(lambda volume: wakeups.room_in(class_of(volume)))
     reconciler = Reconciler(
         store=store,

@@ -57,7 +57,7 @@ async def test_a_dry_run_writes_nothing_and_leaves_nothing(bare_world: World, re
     await real.run_kubectl("apply", "-k", trial)
     await rolled_out(real, "deployment/pvc-prebinder")
     log = partial(real.run_kubectl, "-n", SYSTEM, "logs", "deployment/pvc-prebinder")
-    await eventually(log, lambda text: f"Would write pv={name}" in text, "it logs what it would write", SECONDS)
+    await eventually(log, lambda text: f"data → {name}" in text, "it says what it would bind", SECONDS)
     assert "Forbidden" not in await log()
     assert await traces(world) == untouched
 

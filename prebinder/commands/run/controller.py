@@ -15,14 +15,17 @@ if TYPE_CHECKING:
 EXAMPLES: Final = """
 Examples:
   pvc-prebinder controller --dry-run
-      report what would be reserved in the cluster of the current context
+      report what would be reserved in the cluster of the current context, until interrupted
+  pvc-prebinder controller --dry-run --once
+      the same for the pods that are there now; exit code 3 if some would get no volumes
   pvc-prebinder controller --mode prebind --csi-endpoint csi.example.com=unix:///csi/csi.sock
       commit the volume's side of the bind, and probe that driver about each volume first
   pvc-prebinder controller --config controller.yaml --print-config
       check a configuration file and print the settings in force
 
 Exit codes:
-  0 stopped by a signal   1 error   2 usage
+  0 stopped by a signal, or --once and every pod gets its volumes   1 error   2 usage
+  3 --once, and a pod gets none
 """
 
 

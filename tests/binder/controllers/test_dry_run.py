@@ -29,7 +29,7 @@ async def run(world: World, *, dry_run: bool = False) -> None:
 async def test_it_reports_what_a_run_writes(story: str, caplog: pytest.LogCaptureFixture) -> None:
     real, dry = STORIES[story](), STORIES[story]()
     await run(real)
-    with caplog.at_level(logging.INFO, "kube.client.dry_run"):
+    with caplog.at_level(logging.DEBUG, "kube.client.dry_run"):
         await run(dry, dry_run=True)
     assert dry.server.writes == []
     reported = [

@@ -94,7 +94,7 @@ async def test_a_change_on_the_server_replaces_the_simulated_write(desk: Desk) -
 
 
 async def test_each_write_is_logged_with_what_it_would_change(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO)
+    caplog.set_level(logging.DEBUG, "kube.client.dry_run")
     await desk.patch(NOTE, "101")
     await desk.api.conditional_patch(CLAIMS, "data", NOTE, resource_version="102", namespace="default")
     await desk.api.create(PODS, {"target": {"name": "n1"}}, "default", name="web", subresource="binding")

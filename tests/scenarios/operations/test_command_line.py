@@ -1,5 +1,6 @@
 """The command as its user meets it: what it says when it cannot start, in a dry run, and in its metrics."""
 
+import asyncio
 import subprocess
 import sys
 from pathlib import Path
@@ -59,17 +60,42 @@ async def test_a_dry_run_writes_nothing_at_all_and_says_what_it_would(own_world:
         controller = await start_controller(world, "--dry-run", kubeconfig=kubeconfig)
         await logged(controller, f"Claims of the class are not handled storage_class={dynamic} reason=DynamicClass")
         for mode in disks:
-            await logged(controller, f"Would write pv={world.name(mode)}")
-            if mode != "prebind":
-                await logged(controller, f"Would write pvc={world.namespace}/{mode}")
-            await logged(controller, f"Would write pod={world.namespace}/{mode}-app")
-            await logged(controller, f"{world.namespace}/{mode}-big")
+            verb = "would reserve for" if mode == "annotate" else "would bind"
+            line = f"{verb} {world.namespace}/{mode}-app in zone-a: {mode} → {world.name(mode)}\n"
+            await logged(controller, line)
+        await logged(controller, "3 pods would get volumes, 3 would not.\n")
+        await logged(controller, f"  3 StaticOnlyNoMatch, such as {world.namespace}/annotate-big. Add a volume")
+        await logged(controller, "Nothing was written.\n")
+        await world.pod("later", {"later": claim_spec(disks["prebind"], "1Ti")}, gated=True)
+        await logged(controller, f"no volumes for {world.namespace}/later: StaticOnlyNoMatch: Add a volume")
         await controller.stop()
+        assert "Would write" not in controller.log()
+        assert "Publishing Event" not in controller.log()
         assert [(call.method, call.path) for call in proxy.calls if call.writes] == []
     assert await world.admin.find("Lease", "pvc-prebinder", world.namespace) is None
     assert await world.reserved() == {}
     assert await world.held() == {}
     assert "Traceback" not in controller.log()
+
+
+@pytest.mark.parametrize(("size", "code"), [("1Gi", 0), ("1Ti", 3)])
+async def test_a_dry_run_of_one_pass_ends_with_an_exit_code(own_world: World, size: str, code: int) -> None:
+    world = own_world
+    disks = await world.storage_class("complete")
+    await world.volumes(disks, world.volume("v", disks, zone="zone-b"))
+    await eventually(world.volume_phases, lambda phases: set(phases.values()) == {"Available"}, "it is Available")
+    await world.pod("app", {"data": claim_spec(disks, size)}, gated=True)
+    command = [sys.executable, "-m", "prebinder.cli", "controller", "--dry-run", "--once", "--mode=off"]
+    command += [f"--kubeconfig={world.cluster.kubeconfig}", f"--annotation-prefix={world.prefix}"]
+    command += ["--health-bind-address=127.0.0.1:0", "--metrics-bind-address=127.0.0.1:0"]
+    process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+    async with asyncio.timeout(60):
+        out, _ = await process.communicate()
+    assert process.returncode == code, out.decode()
+    served = f"would bind {world.namespace}/app in zone-b: data → {world.name('v')}\n"
+    assert (served in out.decode()) == (code == 0)
+    assert out.decode().endswith("Nothing was written.\n")
+    assert await world.reserved() == {}
 
 
 async def read_only_account(world: World) -> Path:

@@ -40,11 +40,11 @@ class Process:
         return line in (await self.page("/metrics"))[1].splitlines()
 
     async def stop(self) -> tuple[int, str]:
-        """Send SIGTERM; return the exit code and what was logged."""
+        """Send SIGTERM; return the exit code and what was printed and logged."""
         self.stopped = True
         self.process.terminate()
-        _, errors = await asyncio.wait_for(self.process.communicate(), DEADLINE)
-        return self.process.returncode or 0, errors.decode()
+        output, _ = await asyncio.wait_for(self.process.communicate(), DEADLINE)
+        return self.process.returncode or 0, output.decode()
 
 
 def controller(kubeconfig: Path, *flags: str) -> AbstractAsyncContextManager[Process]:
@@ -61,7 +61,7 @@ async def running(
     arguments = [sys.executable, "-m", "prebinder.cli", command, "--kubeconfig", str(kubeconfig)]
     arguments += ["--metrics-bind-address", address, "--health-bind-address", address]
     process = await asyncio.create_subprocess_exec(
-        *arguments, *flags, stderr=subprocess.PIPE, env={**os.environ, **(env or {})}
+        *arguments, *flags, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={**os.environ, **(env or {})}
     )
     started = Process(process, port)
     try:
@@ -70,6 +70,6 @@ async def running(
         if process.returncode is None:
             process.kill()
         if not started.stopped:
-            _, errors = await process.communicate()
+            output, _ = await process.communicate()
             # pytest shows it with the failure that caused this.
-            sys.stderr.write(errors.decode())
+            sys.stderr.write(output.decode())

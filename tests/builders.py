@@ -149,6 +149,8 @@ def storage_class(
     is_default: bool = False,
     created: datetime | None = EPOCH,
     annotations: Mapping[str, str] | None = None,
+    allowed_topologies: NodeSelector | None = None,
+    parameters: Mapping[str, str] | None = None,
 ) -> model.StorageClass:
     return model.StorageClass(
         name=name,
@@ -159,6 +161,8 @@ def storage_class(
         is_default=is_default,
         created=created,
         annotations=pairs(annotations),
+        allowed_topologies=allowed_topologies,
+        parameters=pairs(parameters),
     )
 
 
@@ -275,6 +279,7 @@ def csi_driver(
     name: str = "disk.csi.example",
     *,
     attach_required: bool = True,
+    storage_capacity: bool = False,
     prevent_pod_scheduling_if_missing: bool = False,
     resource_version: int = 1,
 ) -> model.CSIDriver:
@@ -283,7 +288,34 @@ def csi_driver(
         f"uid-{name}",
         resource_version,
         attach_required=attach_required,
+        storage_capacity=storage_capacity,
         prevent_pod_scheduling_if_missing=prevent_pod_scheduling_if_missing,
+    )
+
+
+def capacity(
+    storage_class: str = "fast",
+    topology: Mapping[str, str] | None = None,
+    size: str | None = "100Gi",
+    *,
+    largest: str | None = None,
+    name: str | None = None,
+    resource_version: int = 1,
+    written: datetime | None = None,
+) -> model.CSIStorageCapacity:
+    """A report of the class's driver; without a topology it is about every node."""
+    place = pairs(topology)
+    name = name or "-".join((storage_class, *(value for _, value in place)))
+    return model.CSIStorageCapacity(
+        namespace="driver",
+        name=name,
+        uid=f"uid-{name}",
+        resource_version=resource_version,
+        storage_class=storage_class,
+        node_topology=LabelSelector(place),
+        capacity=None if size is None else parse_quantity(size),
+        maximum_volume_size=None if largest is None else parse_quantity(largest),
+        written=written,
     )
 
 

@@ -7,13 +7,14 @@ as none: an incomplete reservation must not hold a volume for ever.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Final, Generic, TypeVar
 
 from kube.decoding.decode_parts import OWN_PREFIX
 from kube.objects.labels import Pairs
-from kube.objects.model import Claim, Pod, Volume, value_of
+from kube.objects.model import Claim, Pod, StorageClass, Volume, value_of
+from kube.rules.duration import parse_duration
 from kube.store.snapshot import Snapshot
 
 DEFAULT_PREFIX: Final = OWN_PREFIX
@@ -122,6 +123,12 @@ class Annotations:
     reserved_nodes = _key("reserved-nodes")
     mode = _key("mode")
     """On a StorageClass: how far we go for claims of the class (binder.model.decision.Mode)."""
+    pool = _key("pool")
+    """On a StorageClass: classes of one driver with the same name here share their capacity."""
+    report_after = _key("report-after")
+    """On a StorageClass: a volume this old is part of what its driver reports as free, at the latest."""
+    selected_at = _key("selected-at")
+    """On a claim: when we selected the node where its volume is provisioned."""
     gate = _key("volumes")
     """On a Pod, as the name of a scheduling gate: do not schedule it before its volumes are reserved."""
     quarantine = _key("quarantine")
@@ -154,6 +161,14 @@ class Annotations:
             if kept is not None and kept.is_for(claim) and volume.claim is not None and volume.claim.uid == claim.uid:
                 return ClaimReservation(name, kept.bound_at, kept.expires_at, kept.zone, kept.nodes)
         return None
+
+    def report_after_of(self, storage_class: StorageClass) -> timedelta | None:
+        """Return the class's `report-after`; None if it has none, or one that cannot be read."""
+        text = value_of(storage_class.annotations, self.report_after)
+        try:
+            return None if text is None else parse_duration(text)
+        except ValueError:
+            return None
 
     def parse_volume(self, annotations: Pairs) -> Parsed[VolumeReservation]:
         known = self._of_volume

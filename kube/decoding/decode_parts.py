@@ -100,6 +100,11 @@ def labels(metadata: wire.Metadata) -> Pairs:
     return decoded_part(_LABELS, metadata.labels, "$.metadata.labels") or ()
 
 
+def mapping(part: wire.RawPart, path: str) -> Pairs:
+    """Return a map of texts, sorted by key."""
+    return decoded_part(_PAIRS, part, path) or ()
+
+
 def kept_annotations(metadata: wire.Metadata, own_prefix: str) -> Pairs:
     """Return the annotations that some rule may read: ours and those of KEPT_ANNOTATIONS."""
     return decoded_part(_annotations(own_prefix), metadata.annotations, "$.metadata.annotations") or ()
@@ -200,5 +205,6 @@ _LABEL_SELECTOR: Final = Decoder(wire.LabelSelector)
 _VOLUME_NODE_AFFINITY: Final = Decoder(wire.VolumeNodeAffinity)
 
 _LABELS: Final = DecodedParts(lambda part: pairs(dict(islice(_MAPPING.decode(part).items(), MAX_LABELS))))
+_PAIRS: Final = DecodedParts(lambda part: pairs(_MAPPING.decode(part)))
 _SELECTORS: Final = DecodedParts(lambda part: selector(_LABEL_SELECTOR.decode(part)))
 _VOLUME_AFFINITIES: Final = DecodedParts(lambda part: node_selector(_VOLUME_NODE_AFFINITY.decode(part).required))

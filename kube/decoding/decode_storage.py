@@ -19,6 +19,7 @@ from kube.decoding.decode_parts import (
     kept_annotations,
     label_selector,
     labels,
+    mapping,
     present,
     volume_node_affinity,
 )
@@ -127,6 +128,7 @@ def storage_class(raw: wire.StorageClass, own_prefix: str) -> model.StorageClass
         is_default=any(model.value_of(annotations, key) == "true" for key in model.DEFAULT_CLASS_ANNOTATIONS),
         created=metadata.creation_timestamp,
         annotations=annotations,
+        parameters=mapping(raw.parameters, "$.parameters"),
     )
 
 
@@ -144,7 +146,8 @@ def _topology_labels(term: wire.TopologyTerm) -> tuple[Requirement, ...]:
 
 def capacity(raw: wire.CSIStorageCapacity) -> model.CSIStorageCapacity:
     who = identity(raw.metadata)
-    largest = raw.maximum_volume_size
+    largest, metadata = raw.maximum_volume_size, present(raw.metadata, "$.metadata")
+    written = [entry.time for entry in metadata.managed_fields or () if entry.time is not None and _owns_report(entry)]
     return model.CSIStorageCapacity(
         namespace=who.namespace,
         name=who.name,
@@ -154,7 +157,14 @@ def capacity(raw: wire.CSIStorageCapacity) -> model.CSIStorageCapacity:
         node_topology=label_selector(raw.node_topology, "$.nodeTopology"),
         capacity=None if raw.capacity is None else amount(raw.capacity, "$.capacity"),
         maximum_volume_size=None if largest is None else amount(largest, "$.maximumVolumeSize"),
+        written=max(written, default=None),
     )
+
+
+def _owns_report(entry: wire.ManagedFields) -> bool:
+    """Whether the entry is about what the driver reported: an administrator's label makes no report newer."""
+    owned = b"" if entry.fields_v1 is UNSET else bytes(entry.fields_v1)
+    return b'"f:capacity"' in owned or b'"f:maximumVolumeSize"' in owned
 
 
 def driver(raw: wire.CSIDriver) -> model.CSIDriver:

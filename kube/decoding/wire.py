@@ -168,10 +168,20 @@ class StorageClass(Wire):
     provisioner: Text = None
     volume_binding_mode: Text = None
     allowed_topologies: list[TopologyTerm] | None = None
+    parameters: RawPart = UNSET
+
+
+class ManagedFields(Wire):
+    time: Time = None
+    fields_v1: RawPart = field(default=UNSET, name="fieldsV1")
+
+
+class ManagedMetadata(Metadata):
+    managed_fields: list[ManagedFields] | None = None
 
 
 class CSIStorageCapacity(Wire):
-    metadata: Metadata | None = None
+    metadata: ManagedMetadata | None = None
     storage_class_name: Text = None
     node_topology: RawPart = UNSET
     capacity: Amount = None

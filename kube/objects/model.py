@@ -137,6 +137,7 @@ class StorageClass(Struct, frozen=True, gc=False):
     """A StorageClass. `binding_mode` is None if the object has none, which the binder treats as an error.
 
     `allowed_topologies` are its allowedTopologies as a node selector, None if volumes may be provisioned anywhere.
+    `parameters` are passed to the provisioner.
     """
 
     name: str
@@ -148,6 +149,7 @@ class StorageClass(Struct, frozen=True, gc=False):
     is_default: bool = False
     created: datetime | None = None
     annotations: Pairs = ()
+    parameters: Pairs = ()
 
     @property
     def provisions(self) -> bool:
@@ -275,12 +277,16 @@ class CSIDriver(Struct, frozen=True, gc=False):
 
 
 class CSIStorageCapacity(Namespaced, frozen=True, gc=False):
-    """Free capacity of a class in a topology. None if the driver did not report it."""
+    """Free capacity of a class in a topology. None if the driver did not report it.
+
+    `written` is when the report itself last changed, in whole seconds (managedFields); None if that is not recorded.
+    """
 
     storage_class: str = ""
     node_topology: LabelSelector | None = None
     capacity: int | None = None
     maximum_volume_size: int | None = None
+    written: datetime | None = None
 
     @property
     def largest_volume(self) -> int | None:

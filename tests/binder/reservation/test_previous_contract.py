@@ -171,8 +171,9 @@ class TestDowngrade:
             if isinstance(value, cached_property) and not name.startswith("_")
         }
         assert keys >= known
-        assert {key.removeprefix(PREFIX) for key in keys - known} == {"claim-ref", "sweeps"}
-        assert all(f"`{name}`" in PAGE for name in ("claim-ref", "sweeps"))
+        unknown = {key.removeprefix(PREFIX) for key in keys - known}
+        assert unknown == {"claim-ref", "sweeps", "pool", "report-after", "selected-at"}
+        assert all(f"`{name}`" in PAGE for name in unknown)
 
     def test_after_uninstall_it_finds_nothing(self) -> None:
         """It would clear the claimRef of another writer beside a reservation for the same claim: so none is left."""

@@ -1,3 +1,4 @@
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -221,6 +222,22 @@ def test_a_class(annotations: dict[str, str], default: bool) -> None:
 
 def test_a_class_without_binding_mode() -> None:
     assert decode_class(raw(volumeBindingMode="")).binding_mode is None
+
+
+def test_when_a_report_was_written_is_when_its_values_were() -> None:
+    def entry(second: int, *fields: str) -> dict[str, object]:
+        return {"time": f"2026-01-01T00:00:{second:02}Z", "fieldsV1": {f"f:{name}": {} for name in fields}}
+
+    entries = [entry(1, "nodeTopology"), entry(3, "capacity"), entry(5, "maximumVolumeSize"), entry(9, "metadata")]
+    document = raw({"managedFields": [*entries, {"manager": "x"}]}, storageClassName="fast", capacity="5Gi")
+
+    assert decode_capacity(document).written == datetime(2026, 1, 1, 0, 0, 5, tzinfo=UTC)
+
+
+def test_the_parameters_of_a_class() -> None:
+    parameters = {"type": "ssd", "csi.storage.k8s.io/fstype": "xfs"}
+
+    assert decode_class(raw(parameters=parameters)).parameters == tuple(sorted(parameters.items()))
 
 
 def test_a_capacity() -> None:

@@ -1,0 +1,277 @@
+"""A pool: storage that claims share, what its driver reports as free, and what is in flight beside that.
+
+A report is older than it looks: the provisioner asks its driver once a minute or after a volume was made, and writes
+the answers one by one (external-provisioner pkg/capacity, `--capacity-poll-interval`, `--kube-api-capacity-qps`). So a
+volume counts beside a report until the report provably includes it. That is so once the reported value was as low as
+what was left when the volume was booked: a fall by less may be another volume's. All sizes are bytes.
+"""
+
+from collections.abc import Container, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Final
+
+from kube.objects.labels import LabelSelector
+from kube.objects.model import CSIStorageCapacity
+from kube.persistent_map import Map
+from kube.rules.quantity import NANO
+
+MAX_FOREIGN_AGE: Final = timedelta(minutes=10)
+"""How long a claim that we did not place counts without a volume: kube-scheduler's bind timeout."""
+
+REPORT_LAG: Final = timedelta(seconds=15)
+"""A report written so long after a volume was saved was also asked for after that: the provisioner waits at most 10 s
+for its driver (`--timeout`), then about a second for its turn to write.
+"""
+
+_MAX_CORRECTED: Final = 1_000
+"""Bookings of a pool that are corrected when one before them is withdrawn. More are left too low, until their time."""
+
+
+@dataclass(frozen=True, slots=True)
+class PoolKey:
+    """Names a pool: a driver, classes of it that share storage (the first of them by name), and a topology."""
+
+    driver: str
+    family: str
+    topology: LabelSelector
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityReport:
+    """A CSIStorageCapacity. `free` is -1 if the driver states nothing, which means no room. `largest` is how large one
+    volume may be where that is less, None otherwise. `written` is when the object last changed, in whole seconds.
+    """
+
+    key: str
+    pool: PoolKey
+    free: int
+    largest: int | None = None
+    written: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class InFlight:
+    """A volume that is being made, or was made and may not be part of the reports yet.
+
+    `id` is the claim's uid. `ours`: we selected its node. `begun`: a provisioner may have been called already. `made`
+    is when the volume was saved, None before; `until` is when it is part of every report at the latest. `since` is
+    when it was first seen. `gone` is when its claim was deleted, with a provisioner that may still make it. `low` is by
+    report the value from which on it includes the volume; `included` are reports that do.
+    """
+
+    id: str
+    claim: str
+    size: int
+    since: datetime
+    ours: bool = False
+    begun: bool = False
+    made: datetime | None = None
+    until: datetime | None = None
+    gone: datetime | None = None
+    number: int = 0
+    low: tuple[tuple[str, int], ...] = ()
+    included: frozenset[str] = frozenset()
+
+    def counts(self, report: CapacityReport, now: datetime) -> bool:
+        """Whether it takes room beside what the report says."""
+        if self.made is None:
+            if self.gone is not None:
+                return now - self.gone < MAX_FOREIGN_AGE
+            return self.ours or (self.size <= report.free and now - self.since < MAX_FOREIGN_AGE)
+        if report.key in self.included or (self.until is not None and now >= self.until):
+            return False
+        return report.written is None or report.written - self.made < REPORT_LAG
+
+    def ignored(self, pool: "StoragePool", now: datetime) -> str:
+        """Return why a claim without a volume takes no room of its pool; empty if it does."""
+        if self.made is not None or self.gone is not None or self.ours:
+            return ""
+        if now - self.since >= MAX_FOREIGN_AGE:
+            return "Expired"
+        return "" if any(self.size <= report.free for report in pool.reports.values()) else "TooLarge"
+
+
+@dataclass(frozen=True, slots=True)
+class PoolRoom:
+    """What is left of a pool: None if no limit is known. `reported` is what its driver says, `in_flight` the bookings
+    that count beside it, and `largest` how large one volume may be, None if as large as what is left.
+    """
+
+    left: int | None = None
+    reported: int = 0
+    largest: int | None = None
+    in_flight: tuple[InFlight, ...] = ()
+
+    @property
+    def booked(self) -> int:
+        return sum(booking.size for booking in self.in_flight)
+
+    def fits(self, *sizes: int) -> bool:
+        """Whether volumes of these sizes certainly fit beside what is in flight.
+
+        Where one volume may not be as large as what is free, the pool consists of several parts: what fits into the
+        largest part is safe, beyond it only one volume beside nothing.
+        """
+        if self.left is None or not sizes:
+            return True
+        if sum(sizes) > self.left:
+            return False
+        if self.largest is None or self.booked + sum(sizes) <= self.largest:
+            return True
+        return len(sizes) == 1 and not self.in_flight and sizes[0] <= self.largest
+
+    def may_fit(self, *sizes: int) -> bool:
+        """Whether they fit unless the parts of the pool are in the way."""
+        if self.left is None or not sizes:
+            return True
+        return sum(sizes) <= self.left and (self.largest is None or max(sizes) <= self.largest)
+
+
+@dataclass(frozen=True, slots=True)
+class Cap:
+    """The driver had no room for a volume of this size (ResourceExhausted), while it reported `free`.
+
+    It holds until the report changes or `until`; `failures` in a row make that longer.
+    """
+
+    size: int
+    free: int
+    until: datetime
+    failures: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class StoragePool:
+    """A pool's reports, one for each of its classes, and its bookings, by id."""
+
+    key: PoolKey
+    reports: Map[str, CapacityReport] = Map()
+    bookings: Map[str, InFlight] = Map()
+    cap: Cap | None = None
+
+    def room(self, now: datetime, without: Container[str] = ()) -> PoolRoom:
+        """Return what is left; of several reports the one that leaves least holds. Bookings `without` do not count."""
+        rooms = [self._room(report, now, without) for report in self.reports.values()]
+        least = min(rooms, key=lambda room: room.left or 0, default=PoolRoom(-1, -1))
+        parts = [report.largest for report in self.reports.values() if report.largest is not None]
+        left = least.left if least.left is not None else -1
+        cap = self.cap
+        if cap is not None and now < cap.until:
+            left = min(left, cap.size - 1)
+        return PoolRoom(left, least.reported, min(parts, default=None), least.in_flight)
+
+    def _room(self, report: CapacityReport, now: datetime, without: Container[str]) -> PoolRoom:
+        counting = tuple(
+            booking for booking in self.bookings.values() if booking.id not in without and booking.counts(report, now)
+        )
+        return PoolRoom(report.free - sum(booking.size for booking in counting), report.free, None, counting)
+
+    def booked(self, booking: InFlight, number: int) -> "StoragePool":
+        """Return the pool with a new booking. What is left now is what a report says that includes it."""
+        low = tuple((report.key, report.free - self._beside(report) - booking.size) for report in self.reports.values())
+        entry = replace(booking, number=number, low=low, included=frozenset())
+        return replace(self, bookings=self.bookings.set(booking.id, entry))
+
+    def updated(self, booking: InFlight) -> "StoragePool":
+        """Return the pool with other facts about a booking. A volume larger than its claim lowers what is left."""
+        known = self.bookings[booking.id]
+        more = booking.size - known.size
+        included = known.included if more <= 0 else frozenset[str]()
+        entry = replace(booking, since=known.since, number=known.number, low=known.low, included=included)
+        pool = replace(self, bookings=self.bookings.set(booking.id, entry))
+        return pool._corrected(known.number - 1, -more, frozenset(self.reports)) if more > 0 else pool
+
+    def withdrawn(self, booking_id: str) -> "StoragePool":
+        """Return the pool without a booking whose volume was not made, or is gone."""
+        known = self.bookings.get(booking_id)
+        if known is None:
+            return self
+        pool = self.expired(booking_id)
+        return pool._corrected(known.number, known.size, frozenset(self.reports) - known.included)
+
+    def expired(self, booking_id: str) -> "StoragePool":
+        """Return the pool without a booking that every report includes by now."""
+        return replace(self, bookings=self.bookings.delete(booking_id)) if booking_id in self.bookings else self
+
+    def reported(self, report: CapacityReport) -> "StoragePool":
+        """Return the pool with a new or changed report, and what it proves about bookings."""
+        cap = self.cap if self.cap is not None and self.cap.free == report.free else None
+        known = self.reports.get(report.key)
+        if known is not None and known.free == report.free:
+            return replace(self, reports=self.reports.set(report.key, report))
+        mutation = self.bookings.mutate()
+        for booking in self.bookings.values():
+            low = next((value for key, value in booking.low if key == report.key), None)
+            if low is not None and report.free <= low and report.key not in booking.included:
+                mutation[booking.id] = replace(booking, included=booking.included | {report.key})
+        return StoragePool(self.key, self.reports.set(report.key, report), mutation.finish(), cap)
+
+    def settled(self, now: datetime) -> tuple[InFlight, ...]:
+        """Return the bookings of volumes that every report includes."""
+        return (
+            tuple(
+                booking
+                for booking in self.bookings.values()
+                if booking.made is not None and not any(booking.counts(report, now) for report in self.reports.values())
+            )
+            if self.reports
+            else ()
+        )
+
+    def unreported(self, key: str) -> "StoragePool":
+        """Return the pool without a report."""
+        return replace(self, reports=self.reports.delete(key))
+
+    def exhausted(self, size: int, now: datetime) -> "StoragePool":
+        """Return the pool after its driver had no room for a volume of this size: it is not tried again before the
+        report changes, or after a time that doubles with every failure.
+        """
+        free = min((report.free for report in self.reports.values()), default=-1)
+        known = self.cap
+        failures = known.failures + 1 if known is not None else 1
+        smallest = min(size, known.size) if known is not None and now < known.until else size
+        wait = min(MAX_BACKOFF, BACKOFF * 2 ** min(failures - 1, 10))
+        return replace(self, cap=Cap(smallest, free, now + wait, failures))
+
+    def _beside(self, report: CapacityReport) -> int:
+        return sum(booking.size for booking in self.bookings.values() if report.key not in booking.included)
+
+    def _corrected(self, number: int, by: int, keys: Container[str]) -> "StoragePool":
+        """Return the pool as if what is left had been more by so much when later bookings were made."""
+        if len(self.bookings) > _MAX_CORRECTED and by > 0:
+            return self
+        mutation = self.bookings.mutate()
+        for booking in self._later(number):
+            low = tuple((key, value + by if key in keys else value) for key, value in booking.low)
+            kept = booking.included if by > 0 else frozenset[str]()
+            included = kept | {key for key, value in low if self._includes(key, value)}
+            mutation[booking.id] = replace(booking, low=low, included=included)
+        return replace(self, bookings=mutation.finish())
+
+    def _includes(self, key: str, low: int) -> bool:
+        report = self.reports.get(key)
+        return report is not None and report.free <= low
+
+    def _later(self, number: int) -> Iterator[InFlight]:
+        return (booking for booking in self.bookings.values() if booking.number > number)
+
+
+BACKOFF: Final = timedelta(seconds=10)
+"""How long a pool is not tried again after its first failure."""
+
+MAX_BACKOFF: Final = timedelta(minutes=10)
+
+
+def report_of(capacity: CSIStorageCapacity, pool: PoolKey) -> CapacityReport:
+    """Return the report that the object is."""
+    largest = _bytes(capacity.maximum_volume_size)
+    free = _bytes(capacity.capacity)
+    if free is None:
+        return CapacityReport(capacity.key, pool, -1 if largest is None else largest, None, capacity.written)
+    one_part = largest is None or largest >= free
+    return CapacityReport(capacity.key, pool, free, None if one_part else largest, capacity.written)
+
+
+def _bytes(quantity: int | None) -> int | None:
+    return None if quantity is None else -(-quantity // NANO)

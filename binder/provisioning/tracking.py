@@ -1,0 +1,254 @@
+"""Keeps the ledger in step with a store: what has changed is looked at once, when the ledger is next needed."""
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from heapq import heappop, heappush
+from typing import Final
+
+from binder.matching.matching import class_of
+from binder.provisioning.claims_in_flight import (
+    EXPANSION,
+    claim_in_flight,
+    expansion_in_flight,
+    is_provisioned,
+    report_after,
+    volume_in_flight,
+)
+from binder.provisioning.families import families_of
+from binder.provisioning.ledger import Ignored, PoolLedger, Why
+from binder.provisioning.pool import MAX_FOREIGN_AGE, InFlight, PoolKey, report_of
+from binder.reservation.contract import Annotations
+from kube.objects.model import (
+    SELECTED_NODE,
+    Claim,
+    CSINode,
+    CSIStorageCapacity,
+    Node,
+    StorageClass,
+    Volume,
+    value_of,
+)
+from kube.store.snapshot import Snapshot
+from kube.store.store import Store
+
+POLL: Final = timedelta(seconds=60)
+"""external-provisioner's default `--capacity-poll-interval`."""
+
+
+@dataclass(slots=True)
+class _Changes:
+    """What has changed since the ledger was last brought up to date: claims and volumes as they were, by uid and name,
+    keys of reports, and names of nodes.
+    """
+
+    claims: dict[str, str] = field(default_factory=dict)
+    volumes: dict[str, Volume | None] = field(default_factory=dict)
+    reports: dict[str, None] = field(default_factory=dict)
+    nodes: dict[str, None] = field(default_factory=dict)
+    classes: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.claims or self.volumes or self.reports or self.nodes or self.classes)
+
+
+class Provisioning:
+    """Follows a store. `ledger` brings everything up to date."""
+
+    def __init__(self, annotations: Annotations, poll: timedelta = POLL) -> None:
+        self._annotations = annotations
+        self._poll = poll
+        self._ledger = PoolLedger()
+        self._changes = _Changes(classes=True)
+        self._due: list[tuple[datetime, str]] = []
+
+    def follow(self, store: Store) -> "Provisioning":
+        """Take what the store holds, and from now on every change."""
+        self.take(store.snapshot())
+        store.claims.listeners.append(self._claim_changed)
+        store.volumes.listeners.append(self._volume_changed)
+        store.classes.listeners.append(self._class_changed)
+        store.capacities.listeners.append(self._report_changed)
+        store.nodes.listeners.append(self._node_changed)
+        store.csi_nodes.listeners.append(self._csi_node_changed)
+        return self
+
+    def take(self, snapshot: Snapshot) -> None:
+        """Look at everything of a snapshot when the ledger is next needed."""
+        for claim in snapshot.claims.values():
+            self._claim_changed(None, claim)
+        for volume in snapshot.volumes.values():
+            self._volume_changed(None, volume)
+        self._changes.reports.update(dict.fromkeys(snapshot.capacities))
+        self._changes.classes = True
+
+    def ledger(self, snapshot: Snapshot, now: datetime) -> PoolLedger:
+        """Return the ledger of this moment; the same value while nothing has changed."""
+        changes, self._changes = self._changes, _Changes()
+        if changes.classes:
+            self._regroup(snapshot, now)
+        self._ledger = replace(self._ledger, capacities=snapshot.capacities_by_class) if changes else self._ledger
+        new_reports = self._take_reports(changes, snapshot, now)
+        for name, old in changes.volumes.items():
+            self._take_volume(name, old, snapshot, now)
+        for uid, key in changes.claims.items():
+            self._take_claim(uid, key, snapshot, now)
+        for ignored in list(self._ledger.ignored.values()) if new_reports or changes.nodes or changes.classes else ():
+            if changes.classes or ignored.node in changes.nodes or (new_reports and ignored.why is Why.NO_REPORT):
+                self._take_claim(ignored.id, ignored.claim, snapshot, now)
+        self._forget_due(now)
+        return self._ledger
+
+    def exhausted(self, key: PoolKey, size: int, now: datetime) -> None:
+        """The driver had no room for a volume of this size (ProvisioningFailed, ResourceExhausted)."""
+        self._ledger = self._ledger.exhausted(key, size, now)
+
+    def _regroup(self, snapshot: Snapshot, now: datetime) -> None:
+        """Put reports and bookings into other pools after classes have changed; what is known of them stays."""
+        families = {**self._ledger.families, **families_of(snapshot.classes.values(), self._annotations)}
+        if families == dict(self._ledger.families):
+            return
+        before = self._ledger
+        self._ledger = PoolLedger(
+            settled=before.settled, ignored=before.ignored, families=families, capacities=snapshot.capacities_by_class
+        )
+        for key in snapshot.capacities:
+            self._take_report(key, snapshot, now)
+        bookings = {id_: before.booking(id_) for id_ in before.homes}
+        for booking in sorted(filter(None, bookings.values()), key=lambda booking: booking.number):
+            homes = (replace(key, family=families.get(key.family, key.family)) for key in before.homes[booking.id])
+            self._ledger = self._ledger.booked(booking, homes)
+
+    def _take_reports(self, changes: _Changes, snapshot: Snapshot, now: datetime) -> bool:
+        """Take the changed reports; return whether there are new ones."""
+        known = self._ledger.reports
+        for key in changes.reports:
+            self._take_report(key, snapshot, now)
+        return any(key not in known for key in changes.reports)
+
+    def _take_report(self, key: str, snapshot: Snapshot, now: datetime) -> None:
+        capacity = snapshot.capacities.get(key)
+        storage_class = snapshot.classes.get(capacity.storage_class) if capacity is not None else None
+        if capacity is None or storage_class is None or capacity.node_topology is None:
+            self._ledger = self._ledger.unreported(key)
+            return
+        family = self._ledger.families.get(storage_class.name, storage_class.name)
+        pool = PoolKey(storage_class.provisioner, family, capacity.node_topology)
+        self._ledger = self._ledger.reported(report_of(capacity, pool), now)
+
+    def _take_volume(self, name: str, old: Volume | None, snapshot: Snapshot, now: datetime) -> None:
+        volume = snapshot.volumes.get(name)
+        if old is not None and old.claim is not None and (volume is None or volume.uid != old.uid):
+            for id_ in (old.claim.uid, old.claim.uid + EXPANSION):
+                self._ledger = self._ledger.withdrawn(id_).forgetting(id_)
+        if volume is None or volume.claim is None or not is_provisioned(volume):
+            return
+        placed = volume_in_flight(volume, snapshot, self._ledger, self._annotations, self._poll, now)
+        if placed is not None:
+            self._take_made(*placed, now)
+        claim = snapshot.claims.get(volume.claim.key)
+        if claim is not None and claim.uid == volume.claim.uid:
+            self._take_expansion(claim, volume, snapshot, now)
+
+    def _take_made(self, booking: InFlight, pools: tuple[PoolKey, ...], now: datetime) -> None:
+        if booking.until is None or booking.until <= now:
+            self._ledger = self._ledger.expired(booking.id).forgetting(booking.id)
+        elif booking.id not in self._ledger.settled:
+            self._ledger = self._ledger.booked(booking, pools)
+            heappush(self._due, (booking.until, booking.id))
+
+    def _take_claim(self, uid: str, key: str, snapshot: Snapshot, now: datetime) -> None:
+        claim = snapshot.claims.get(key)
+        if claim is None or claim.uid != uid:
+            self._claim_gone(uid, now)
+            return
+        volume = _volume_of(claim, snapshot)
+        if volume is not None and is_provisioned(volume):
+            self._ledger = self._ledger.forgetting_claim(uid)
+            self._take_expansion(claim, volume, snapshot, now)
+            return
+        placed = claim_in_flight(claim, snapshot, self._ledger, self._annotations, now)
+        if isinstance(placed, Ignored):
+            self._ledger = self._ledger.ignoring(placed)
+        elif placed is not None:
+            self._ledger = self._ledger.booked(*placed)
+        elif not claim.volume_name or volume is not None:  # Else its volume is about to be seen.
+            self._ledger = self._ledger.withdrawn(uid).forgetting_claim(uid)
+
+    def _claim_gone(self, uid: str, now: datetime) -> None:
+        """Keep what a provisioner may have begun: it calls its driver until it knows the outcome, whatever becomes of
+        the claim (sig-storage-lib-external-provisioner, controller.go).
+        """
+        self._ledger = self._ledger.withdrawn(uid + EXPANSION).forgetting_claim(uid)
+        booking = self._ledger.booking(uid)
+        if booking is None or booking.made is not None:
+            return
+        if not booking.begun:
+            self._ledger = self._ledger.withdrawn(uid)
+        elif booking.gone is None:
+            self._ledger = self._ledger.booked(replace(booking, gone=now), self._ledger.homes[uid])
+            heappush(self._due, (now + MAX_FOREIGN_AGE, uid))
+
+    def _take_expansion(self, claim: Claim, volume: Volume, snapshot: Snapshot, now: datetime) -> None:
+        storage_class = snapshot.classes.get(class_of(volume))
+        if storage_class is None:
+            return
+        after = report_after(storage_class, self._ledger, self._annotations, self._poll)
+        placed = expansion_in_flight(claim, volume, snapshot, self._ledger, after, now)
+        if placed is not None and placed[1]:
+            self._ledger = self._ledger.booked(*placed)
+            if placed[0].until is not None:
+                heappush(self._due, (placed[0].until, placed[0].id))
+
+    def _forget_due(self, now: datetime) -> None:
+        while self._due and self._due[0][0] <= now:
+            _, id_ = heappop(self._due)
+            booking = self._ledger.booking(id_)
+            if booking is not None and booking.made is not None and booking.until is not None and booking.until <= now:
+                self._ledger = self._ledger.expired(id_)
+            elif booking is not None and booking.gone is not None and now - booking.gone >= MAX_FOREIGN_AGE:
+                self._ledger = self._ledger.withdrawn(id_)
+            until = self._ledger.settled.get(id_)
+            if until is not None and until <= now:
+                self._ledger = self._ledger.forgetting(id_)
+
+    def _claim_changed(self, old: Claim | None, new: Claim | None) -> None:
+        for claim in (old, new):
+            if claim is not None and (claim.volume_name or value_of(claim.annotations, SELECTED_NODE) is not None):
+                self._changes.claims[claim.uid] = claim.key
+
+    def _volume_changed(self, old: Volume | None, new: Volume | None) -> None:
+        volume = new or old
+        if volume is not None and any(each is not None and is_provisioned(each) for each in (old, new)):
+            self._changes.volumes.setdefault(volume.name, old)
+
+    def _class_changed(self, _old: StorageClass | None, _new: StorageClass | None) -> None:
+        self._changes.classes = True
+
+    def _report_changed(self, old: CSIStorageCapacity | None, new: CSIStorageCapacity | None) -> None:
+        report = new or old
+        if report is not None:
+            self._changes.reports[report.key] = None
+
+    def _node_changed(self, old: Node | None, new: Node | None) -> None:
+        node = new or old
+        if node is not None and (old is None or new is None or old.labels != new.labels):
+            self._changes.nodes[node.name] = None
+
+    def _csi_node_changed(self, old: CSINode | None, new: CSINode | None) -> None:
+        csi_node = new or old
+        if csi_node is not None and (old is None or new is None or old.drivers != new.drivers):
+            self._changes.nodes[csi_node.name] = None
+
+
+def ledger_of(snapshot: Snapshot, annotations: Annotations, now: datetime, poll: timedelta = POLL) -> PoolLedger:
+    """Return what the objects alone say, as after a restart."""
+    provisioning = Provisioning(annotations, poll)
+    provisioning.take(snapshot)
+    return provisioning.ledger(snapshot, now)
+
+
+def _volume_of(claim: Claim, snapshot: Snapshot) -> Volume | None:
+    """Return the volume that the claim has, or that was made for it."""
+    names = (claim.volume_name, *snapshot.volumes_by_claim.get(claim.key, ()))
+    volumes = (snapshot.volumes[name] for name in names if name in snapshot.volumes)
+    return next((volume for volume in volumes if volume.claim is not None and volume.claim.uid == claim.uid), None)

@@ -24,6 +24,7 @@ from tests.builders import pod as pod_record
 from tests.why.documents import (
     BOUND,
     DRIVER,
+    INSTALLED,
     NAMESPACE,
     NOW,
     RESERVED_FOR_OTHER,
@@ -45,6 +46,7 @@ from tests.why.documents import (
     storage_class,
     volume,
 )
+from tests.why.driver_pods import CONTROLLER, NODE_PLUGIN
 from tests.why.dumps.dump import LATER, NOW_MADE, attachment, gated, placed
 from why.explain.answering import report_on
 from why.explain.targets import parse_target
@@ -55,7 +57,6 @@ FOLDER: Final = Path(__file__).parents[2] / "docs" / "causes"
 
 _PREFIX: Final = "scheduler.cloud.example/"
 _STATIC: Final = storage_class(mode="Immediate")
-_INSTALLED: Final = [driver(), csi_node("n1", DRIVER)]
 _NEW: Final = {"creationTimestamp": at(timedelta())}
 _ALONE: Final = {"accessModes": ["ReadWriteOncePod"]}
 _CHOSEN: Final = {"annotations": {SELECTED_NODE: "n2"}}
@@ -162,18 +163,19 @@ def _unreachable_storage() -> Document:
     return {**made, "status": {"storageHealth": [{"name": DRIVER, "healthConditions": [condition]}]}}
 
 
+_NO_ANSWER: Final = _provisioner_event("rpc error: code = DeadlineExceeded desc = context deadline exceeded")
 EXAMPLES: Final[dict[Reason, Example | ControllerEvent]] = {
     Reason.TOPOLOGY_NOT_ALLOWED: _about_claim(
         claim(),
         {**NOW_MADE, "allowedTopologies": [{"matchLabelExpressions": [{"key": ZONE, "values": ["c"]}]}]},
-        *_INSTALLED,
+        *INSTALLED,
         node("n1", "a"),
     ),
     Reason.AMBIGUOUS_DEFAULT_CLASS: _about_claim(
         claim(storage_class=None),
         default_class("fast", provisioner=DRIVER, mode="Immediate"),
         default_class("slow", provisioner=DRIVER, mode="Immediate"),
-        *_INSTALLED,
+        *INSTALLED,
     ),
     Reason.ATTACH_CONFLICT: _about_pod(
         of_deployment(placed("db-0", "data"), "db", "7c9"),
@@ -183,14 +185,9 @@ EXAMPLES: Final[dict[Reason, Example | ControllerEvent]] = {
         attachment("a2"),
         of_deployment(pod("old", "data", node="a2"), "db", "5d8"),
     ),
-    Reason.ATTACH_FAILED: _about_pod(placed("db-0", "data"), *BOUND, node("a1"), _failed_attachment()),
+    Reason.ATTACH_FAILED: _about_pod(placed("db-0", "data"), *BOUND, node("a1"), _failed_attachment(), CONTROLLER),
     Reason.AVAILABLE: Example("pv/free", [volume("free")]),
-    Reason.BACKEND_ERROR: _about_claim(
-        claim(),
-        NOW_MADE,
-        *_INSTALLED,
-        _provisioner_event("rpc error: code = DeadlineExceeded desc = context deadline exceeded"),
-    ),
+    Reason.BACKEND_ERROR: _about_claim(claim(), NOW_MADE, *INSTALLED, _NO_ANSWER, CONTROLLER),
     Reason.BIND_TIMEOUT: _about_pod(
         pod("db-0", "data"),
         *BOUND,
@@ -213,10 +210,10 @@ EXAMPLES: Final[dict[Reason, Example | ControllerEvent]] = {
         pod("old", "data", node="n1"),
     ),
     Reason.DATA_SOURCE_NOT_READY: _about_claim(
-        claim(spec={"dataSourceRef": {"kind": "PersistentVolumeClaim", "name": "orig"}}), NOW_MADE, *_INSTALLED
+        claim(spec={"dataSourceRef": {"kind": "PersistentVolumeClaim", "name": "orig"}}), NOW_MADE, *INSTALLED
     ),
     Reason.DRIVER_NOT_ON_NODE: _about_claim(
-        claim(metadata=_CHOSEN), LATER, *_INSTALLED, node("n2"), csi_node("n2"), pod("db-0", "data")
+        claim(metadata=_CHOSEN), LATER, *INSTALLED, node("n2"), csi_node("n2"), pod("db-0", "data")
     ),
     Reason.EXPLANATION_PENDING: ControllerEvent(Reason.EXPLANATION_PENDING),
     Reason.EXTENDER_UNAVAILABLE: _about_pod(
@@ -245,6 +242,7 @@ EXAMPLES: Final[dict[Reason, Example | ControllerEvent]] = {
             "bad superblock",
             "kubelet",
         ),
+        NODE_PLUGIN,
     ),
     Reason.NO_JOINT_ASSIGNMENT: ControllerEvent(
         Reason.NO_JOINT_ASSIGNMENT,
@@ -261,7 +259,7 @@ EXAMPLES: Final[dict[Reason, Example | ControllerEvent]] = {
     Reason.POD_BYPASSES_SCHEDULER: _about_claim(
         claim(), storage_class(), pod("db-0", "data", spec={"nodeName": "n1"}), node("n1")
     ),
-    Reason.POPULATOR_PENDING: _about_claim(claim(spec={"dataSourceRef": _DATASET}), NOW_MADE, *_INSTALLED),
+    Reason.POPULATOR_PENDING: _about_claim(claim(spec={"dataSourceRef": _DATASET}), NOW_MADE, *INSTALLED),
     Reason.PREBOUND_INCOMPLETE: _about_claim(claim(spec={"volumeName": "pv-1"}), volume(), _STATIC),
     Reason.PROGRESSING: _about_claim(claim(metadata=_NEW), volume(), _STATIC),
     Reason.PROVISIONER_MISSING: _about_claim(claim(), NOW_MADE, driver("other.csi.example")),
@@ -281,7 +279,7 @@ EXAMPLES: Final[dict[Reason, Example | ControllerEvent]] = {
     Reason.REQUEST_NOT_SUPPORTED: _about_claim(
         claim(),
         NOW_MADE,
-        *_INSTALLED,
+        *INSTALLED,
         _provisioner_event("infeasible error. rpc error: code = InvalidArgument desc = no RWX"),
     ),
     Reason.REQUESTED_VOLUME_MISMATCH: _about_claim(claim(size="20Gi", spec={"volumeName": "pv-1"}), volume(), _STATIC),
@@ -309,7 +307,7 @@ EXAMPLES: Final[dict[Reason, Example | ControllerEvent]] = {
         storage_class(),
     ),
     Reason.RESIZE_FAILED: _about_claim(
-        _growing("ControllerResizeError"), volume(claim="data", size="5Gi"), storage_class()
+        _growing("ControllerResizeError"), volume(claim="data", size="5Gi"), storage_class(), CONTROLLER
     ),
     Reason.RESIZE_PENDING: _about_claim(_growing("FileSystemResizePending"), volume(claim="data"), storage_class()),
     Reason.DEVICE_CLAIM_PENDING: _about_pod(
@@ -323,7 +321,7 @@ EXAMPLES: Final[dict[Reason, Example | ControllerEvent]] = {
         pod("db-0", "data", spec={"schedulingGates": [{"name": "example.com/later"}]}, status={"conditions": []}),
         *BOUND,
     ),
-    Reason.SELECTED_NODE_STALE: _about_claim(claim(metadata=_CHOSEN), LATER, *_INSTALLED, pod("db-0", "data")),
+    Reason.SELECTED_NODE_STALE: _about_claim(claim(metadata=_CHOSEN), LATER, *INSTALLED, pod("db-0", "data")),
     Reason.SELECTOR_ON_DYNAMIC_CLASS: _about_claim(
         claim(spec={"selector": {"matchLabels": {"tier": "gold"}}}), NOW_MADE, driver()
     ),

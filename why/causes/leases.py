@@ -31,6 +31,29 @@ def lease_name(driver: str) -> str:
     return re.sub(r"[^a-zA-Z0-9-]", "-", driver)
 
 
+def provisioner_leases(driver: str) -> tuple[str, str]:
+    """Return the names of a provisioner's Lease: of external-provisioner, and of one without CSI.
+
+    Source: leader_election.go of csi-lib-utils, controller.go of sig-storage-lib-external-provisioner.
+    """
+    return lease_name(driver), driver.replace("/", "-")
+
+
+def attacher_lease(driver: str) -> str:
+    """Return the name of external-attacher's Lease (main.go there)."""
+    return f"external-attacher-leader-{lease_name(driver)}"
+
+
+def resizer_lease(driver: str) -> str:
+    """Return the name of external-resizer's Lease (main.go there)."""
+    return f"external-resizer-{lease_name(driver)}"
+
+
+def lease_names(driver: str) -> frozenset[str]:
+    """Return the names of the Leases that the sidecars of a driver's controller hold."""
+    return frozenset({*provisioner_leases(driver), attacher_lease(driver), resizer_lease(driver)})
+
+
 def has_lapsed(facts: Facts, renewed: datetime) -> bool:
     return facts.now - renewed >= ALIVE
 

@@ -24,9 +24,6 @@ UNREACHABLE: Final = "node.kubernetes.io/unreachable"
 NOT_READY: Final = ("node.kubernetes.io/not-ready", UNREACHABLE)
 """Taints of nodes whose kubelet does not report, or reports that it is not ready (node_lifecycle_controller.go)."""
 
-_OF_ANY_DRIVER: Final = frozenset({"block", "com", "csi", "disk", "driver", "file", "io", "local", "org"})
-"""Parts of drivers' names that tell none from another."""
-
 
 def claim_link(claim: Claim, says: str = "") -> Link:
     """Return the claim as a part of the chain, with its phase unless another text is given."""
@@ -166,9 +163,3 @@ def nodes_with(facts: Facts, driver: str) -> list[str]:
     """Return the nodes on which the CSI driver is registered, by name."""
     csi_nodes = facts.need(Source.CSI_NODES).csi_nodes.values()
     return sorted(node.name for node in csi_nodes if any(registered.name == driver for registered in node.drivers))
-
-
-def stem_of(driver: str) -> str:
-    """Return the part of a driver's name after which its workloads are usually named: `ebs` of `ebs.csi.aws.com`."""
-    words = driver.rsplit("/", maxsplit=1)[-1].split(".")
-    return next((word for word in words if word not in _OF_ANY_DRIVER), words[0])

@@ -10,11 +10,13 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
 
-from binder.matching.matching import binding_mode
+from binder.matching.matching import binding_mode, class_of
 from binder.matching.rejection import Reason
 from kube.objects.model import SELECTED_NODE, WAIT_FOR_FIRST_CONSUMER, Claim, Pod, value_of
 from kube.plain_text import shell
+from kube.rules.csi_migration import driver_of_provisioner
 from kube.rules.duration import age_text
+from why.causes.drivers.logs import PROVISIONER, logs_or_workloads
 from why.causes.finding import Finding, Step
 from why.causes.objects import claim_link, on_claim, on_pod, pod_link, with_default_class
 from why.causes.texts.table import explained
@@ -78,6 +80,8 @@ _MAY_STILL_RUN: Final = re.compile(r"code = (?:Canceled|DeadlineExceeded|Unavail
 _ADVICE: Final[Mapping[Reason, str]] = {
     Reason.REQUEST_NOT_SUPPORTED: "the driver will never accept this request: change the claim or the class",
     Reason.INSUFFICIENT_STORAGE: "add capacity to the backend, or request less",
+    Reason.SELECTOR_ON_DYNAMIC_CLASS: "a selector is immutable: delete the claim (it has no data yet) and create it "
+    "without one",
     Reason.DATA_SOURCE_NOT_READY: "make the source usable; a ReferenceGrant has to allow one of another namespace",
     Reason.BACKEND_ERROR: "an error of the driver or of its storage: see the driver's logs",
     Reason.TOPOLOGY_NOT_ALLOWED: "use only topology keys of the driver, as CSINodes list them, in the "
@@ -153,14 +157,31 @@ def rejected_by_provisioner(facts: Facts, claim: Claim) -> Finding | None:
     if failure is None:
         return None
     reporter = failure.event.reporter or "the provisioner"
+    step = _after_failure(facts, claim, failure)
     finding = Finding(
         failure.code,
         f"{reporter} failed to provision the volume.",
         (claim_link(claim), Link("Provisioner", reporter, failure.event.reason)),
         (quoted(facts, failure.event),),
-        (Step(on_claim("describe", claim), _ADVICE.get(failure.code, "")),),
+        (step,),
     )
     return _with_its_risk(explained(finding, "provision", failure.event.note, namespace=claim.namespace), failure)
+
+
+def _after_failure(facts: Facts, claim: Claim, failure: Failure) -> Step:
+    """Return where what the provisioner rejects is to be seen, or its own log. The Event itself is quoted already."""
+    note = _ADVICE.get(failure.code, "")
+    wanted = with_default_class(facts, claim) if facts.has(Source.CLASSES) else claim
+    storage_class = facts.snapshot.classes.get(class_of(wanted))
+    if storage_class is not None and failure.code in {Reason.REQUEST_NOT_SUPPORTED, Reason.TOPOLOGY_NOT_ALLOWED}:
+        return Step(shell("kubectl get storageclass {} -o yaml", storage_class.name), note)
+    if failure.code in {Reason.REQUEST_NOT_SUPPORTED, Reason.SELECTOR_ON_DYNAMIC_CLASS, Reason.DATA_SOURCE_NOT_READY}:
+        return Step(f"{on_claim('get', claim)} -o yaml", note)
+    if failure.code is Reason.DRIVER_NOT_ON_NODE:
+        return Step("kubectl get csinodes -o custom-columns=NODE:.metadata.name,DRIVERS:.spec.drivers[*].name", note)
+    reporter = failure.event.reporter
+    driver = reporter.partition("_")[0] if storage_class is None else driver_of_provisioner(storage_class.provisioner)
+    return logs_or_workloads(facts, driver, PROVISIONER, note, reporter)
 
 
 def _is_of_an_earlier_choice(facts: Facts, claim: Claim, event: EventRecord) -> bool:
@@ -184,7 +205,8 @@ def _with_its_risk(finding: Finding, failure: Failure) -> Finding:
         return finding
     risk = "the call may still be running in the backend: do not move the claim elsewhere yet"
     (step,) = finding.next
-    note = risk if step.note == _ADVICE.get(failure.code, "") else f"{step.note}; {risk}"
+    plain = _ADVICE.get(failure.code, "")
+    note = step.note.replace(plain, risk, 1) if plain and plain in step.note else f"{step.note}; {risk}"
     return replace(finding, next=(replace(step, note=note),))
 
 

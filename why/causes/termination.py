@@ -15,6 +15,7 @@ from kube.objects.model import Pod, Volume
 from kube.plain_text import shell
 from kube.rules.duration import age_text
 from why.causes.assigned_node import node_lost
+from why.causes.drivers.workloads import registration
 from why.causes.finding import Finding, Step
 from why.causes.kubelets import NodeState, power_advice, shown, state_of
 from why.causes.leases import look_for_pv_controller, without_controller_manager
@@ -28,7 +29,6 @@ from why.causes.objects import (
 )
 from why.causes.reported import quoted
 from why.causes.volume_state import volume_unhealthy
-from why.causes.workloads import registration
 from why.facts.details import PodDetails
 from why.facts.facts import Facts, Source
 from why.report.report import Evidence, Link

@@ -17,6 +17,8 @@ from why.facts.details import (
     Condition,
     DataSource,
     DeviceClaimRecord,
+    DriverContainer,
+    DriverPod,
     EventRecord,
     LeaseDetails,
     NodeDetails,
@@ -38,6 +40,13 @@ _QUOTA: Final = msgspec.json.Decoder(wire.Quota)
 _ATTACHMENT: Final = msgspec.json.Decoder(wire.Attachment)
 _SNAPSHOT: Final = msgspec.json.Decoder(wire.Snapshot)
 _DEVICE_CLAIM: Final = msgspec.json.Decoder(wire.DeviceClaim)
+_WORKLOAD_POD: Final = msgspec.json.Decoder(wire.WorkloadPod)
+
+_OF_DRIVERS: Final = (b"--csi-address", b"--driver", b"-provisioner", b"PROVISIONER_NAME")
+"""What the pods of CSI drivers and of provisioners without CSI contain: others are not decoded as such."""
+
+_NAMING: Final = frozenset({"PROVISIONER_NAME", "DRIVER_NAME", "CSI_DRIVER_NAME"})
+"""Environment variables with the name of the driver."""
 
 _BEFORE_CONTAINERS: Final = frozenset({"", "ContainerCreating", "PodInitializing"})
 """What a container waits for by its status until the kubelet comes to it."""
@@ -94,6 +103,39 @@ def pod_details(raw: bytes | Raw) -> PodDetails:
         unused_templates=tuple(filter(None, templates)),
         began=_began(states),
         waits=tuple(state.waiting.message for state in states if state.waiting and state.waiting.message),
+    )
+
+
+def driver_pod(raw: bytes | Raw) -> DriverPod | None:
+    """Return a pod as one of a driver, None if nothing in it looks like one."""
+    text = bytes(raw)
+    if not any(mark in text for mark in _OF_DRIVERS):
+        return None
+    decoded = _WORKLOAD_POD.decode(raw)
+    metadata, spec = decoded.metadata or wire.Metadata(), decoded.spec or wire.WorkloadSpec()
+    status = decoded.status or wire.WorkloadStatus()
+    states = {each.name: each for each in (*(status.init_container_statuses or ()), *(status.container_statuses or ()))}
+    containers = (*(spec.containers or ()), *(spec.init_containers or ()))
+    return DriverPod(
+        namespace=metadata.namespace or "default",
+        name=metadata.name or "",
+        node_name=spec.node_name or "",
+        per_node=any(owner.kind == "DaemonSet" for owner in metadata.owner_references or () if owner.controller),
+        ended=status.phase in {"Succeeded", "Failed"},
+        containers=tuple(_driver_container(each, states.get(each.name)) for each in containers),
+    )
+
+
+def _driver_container(container: wire.Container, state: wire.WorkloadState | None) -> DriverContainer:
+    waiting = state.state.waiting if state is not None and state.state is not None else None
+    named = (each.value for each in container.env or () if each.name in _NAMING)
+    return DriverContainer(
+        name=container.name or "",
+        image=container.image or "",
+        words=(*(container.command or ()), *(container.args or ()), *filter(None, named)),
+        waits=(waiting.reason or "") if waiting is not None else "",
+        message=(waiting.message or "") if waiting is not None else "",
+        restarts=(state.restart_count or 0) if state is not None else 0,
     )
 
 

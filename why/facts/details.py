@@ -133,6 +133,29 @@ class LeaseDetails(_Named, frozen=True, gc=False):
     sweeps: str = ""
 
 
+class DriverContainer(Struct, frozen=True, gc=False):
+    """A container of a driver's pod. `words` are its command, its arguments, and names of drivers in its environment.
+
+    `waits` is why it does not run (`CrashLoopBackOff`), empty if it does; `message` says more about that.
+    """
+
+    name: str
+    image: str = ""
+    words: tuple[str, ...] = ()
+    waits: str = ""
+    message: str = ""
+    restarts: int = 0
+
+
+class DriverPod(_Named, frozen=True, gc=False):
+    """A pod that may be one of a driver or provisioner. `per_node`: a DaemonSet's; `ended`: it runs no more."""
+
+    node_name: str = ""
+    per_node: bool = False
+    ended: bool = False
+    containers: tuple[DriverContainer, ...] = ()
+
+
 class QuotaRecord(_Named, frozen=True, gc=False):
     """A ResourceQuota: what it limits and what is used, in nano-units by resource name."""
 

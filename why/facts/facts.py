@@ -24,6 +24,7 @@ from why.facts.details import (
     AttachmentDetails,
     ClaimDetails,
     DeviceClaimRecord,
+    DriverPod,
     EventRecord,
     LeaseDetails,
     NodeDetails,
@@ -53,6 +54,7 @@ class Source(StrEnum):
     DEVICE_CLAIMS = "resourceclaims"
     NAMESPACES = "namespaces"
     ALL_PODS = "pods in all namespaces"
+    DRIVER_PODS = "pods of drivers"
 
 
 FORBIDDEN: Final = "forbidden"
@@ -154,6 +156,7 @@ class Facts:
     leases: Mapping[str, LeaseDetails] = field(default_factory=dict)
     quotas: tuple[QuotaRecord, ...] = ()
     attachments: Mapping[str, AttachmentDetails] = field(default_factory=dict)
+    driver_pods: Mapping[str, DriverPod] = field(default_factory=dict)
     snapshots: Mapping[str, SnapshotRecord] = field(default_factory=dict)
     device_claims: Mapping[str, DeviceClaimRecord] = field(default_factory=dict)
     namespaces: Mapping[str, Pairs] = field(default_factory=dict)

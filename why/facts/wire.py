@@ -104,6 +104,45 @@ class Pod(Wire):
     status: PodStatus | None = None
 
 
+class WorkloadState(Wire):
+    name: Text = None
+    state: ContainerState | None = None
+    restart_count: int | None = None
+
+
+class WorkloadStatus(Wire):
+    phase: Text = None
+    init_container_statuses: list[WorkloadState] | None = None
+    container_statuses: list[WorkloadState] | None = None
+
+
+class Variable(Wire):
+    name: Text = None
+    value: Text = None
+
+
+class Container(Wire):
+    name: Text = None
+    image: Text = None
+    command: Texts = None
+    args: Texts = None
+    env: list[Variable] | None = None
+
+
+class WorkloadSpec(Wire):
+    node_name: Text = None
+    init_containers: list[Container] | None = None
+    containers: list[Container] | None = None
+
+
+class WorkloadPod(Wire):
+    """A pod as one that may run a driver or a provisioner."""
+
+    metadata: Metadata | None = None
+    spec: WorkloadSpec | None = None
+    status: WorkloadStatus | None = None
+
+
 class NodeStatus(Status):
     volumes_in_use: Texts = None
 

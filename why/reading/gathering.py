@@ -31,13 +31,14 @@ from why.facts.decode_details import (
     attachment_details,
     claim_details,
     detail_decoders,
+    driver_pod,
     event,
     namespace_created,
     node_details,
     pod_details,
     volume_details,
 )
-from why.facts.details import EventRecord, VolumeDetails, latest_events
+from why.facts.details import DriverPod, EventRecord, VolumeDetails, latest_events
 from why.facts.facts import Derived, Facts, ObjectKey, Source
 from why.reading.dump import is_record
 from why.reading.resources import RESOURCES
@@ -90,6 +91,7 @@ class Gathering:
         self._store = Store(prefix)
         self._details: dict[Source, dict[str, Any]] = {source: {} for source in self._detail_decoders}
         self._volumes: dict[str, VolumeDetails] = {}
+        self._driver_pods: dict[str, DriverPod] = {}
         self._events: defaultdict[ObjectKey, list[EventRecord]] = defaultdict(list)
 
     def take(self, raw: bytes | Raw, api: str, kind: str, source: str) -> None:
@@ -110,6 +112,16 @@ class Gathering:
             self.faults.append(f"{source}: {error}")
         except msgspec.MsgspecError as error:
             self.faults.append(f"{source}: {kind}: {error}")
+
+    def take_driver_pod(self, raw: bytes | Raw) -> None:
+        """Add a pod only as one of a driver, if it is one: of the others nothing is kept."""
+        try:
+            made = driver_pod(raw)
+        except msgspec.MsgspecError as error:
+            self.faults.append(f"Pod: {error}")
+            return
+        if made is not None:
+            self._driver_pods[made.key] = made
 
     @property
     def lacks_originals(self) -> bool:
@@ -167,6 +179,7 @@ class Gathering:
             attachments=dict(self._details[Source.ATTACHMENTS]),
             snapshots=dict(self._details[Source.SNAPSHOTS]),
             device_claims=dict(self._details[Source.DEVICE_CLAIMS]),
+            driver_pods=dict(self._driver_pods),
             namespaces=namespaces,
             namespaces_since=dict(self._details[Source.NAMESPACES]),
             everywhere=everywhere,
@@ -235,6 +248,7 @@ class Gathering:
             self._copied.add(f"{claim.namespace}/{source.name}")
 
     def _pod(self, pod: Pod, key: str, raw: bytes | Raw) -> None:
+        self.take_driver_pod(raw)
         # A pod that runs matters if one waits for a volume that it uses: what creates it again if it is deleted?
         shares = not self._wanted.isdisjoint(pod.claim_keys)
         self._wanted.update(pod.claim_keys)

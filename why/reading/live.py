@@ -84,10 +84,14 @@ class LiveReader:
 
     async def _read_one(self, source: Source) -> None:
         resource = RESOURCES[source]
+        if source is Source.DRIVER_PODS and Source.ALL_PODS in self._read:
+            self._read.add(source)
+            return
         if source is Source.PODS and not self._namespace:
             resource = _WAITING_PODS
         namespace = self._namespace if source in OF_THE_NAMESPACE else ""
-        take = partial(self._take, resource, source)
+        only_drivers = source is Source.DRIVER_PODS
+        take = self._gathering.take_driver_pod if only_drivers else partial(self._take, resource, source)
         try:
             await self._api.list_all(resource, take, namespace=namespace, limit=_PAGE)
             if source is Source.CLAIMS and not namespace and self._gathering.lacks_originals:

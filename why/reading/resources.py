@@ -33,6 +33,7 @@ RESOURCES: Final[Mapping[Source, Resource]] = {
     Source.CLASSES: STORAGE_CLASSES,
     Source.PODS: PODS,
     Source.ALL_PODS: PODS,
+    Source.DRIVER_PODS: PODS,
     Source.NODES: NODES,
     Source.CSI_NODES: CSI_NODES,
     Source.CSI_DRIVERS: CSI_DRIVERS,

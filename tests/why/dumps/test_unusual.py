@@ -177,7 +177,7 @@ DUMPS = {
     "a host path that does not exist is no local disk": Dump(
         "MountFailed",
         [*ON_A1, event("Pod", "db-0", "FailedMount", NO_PATH, reporter="kubelet")],
-        "describe pod db-0",
+        "kubectl -n web get pod db-0 -o yaml",
         "is a local disk",
     ),
 }

@@ -19,6 +19,7 @@ from tests.why.documents import (
     storage_class,
     volume,
 )
+from tests.why.driver_pods import container, waiting, workload
 
 FOLDER: Final = Path(__file__).parent
 CONTROLLER: Final = "attachdetach-controller"
@@ -43,6 +44,8 @@ class Incident:
     by: str = ""
     reason: str = ""
     lacks: Sequence[str] = ()
+    next: Sequence[str] = ()
+    pods: Sequence[Document] = ()
     claim: Document = field(default_factory=dict)
     pod: Document = field(default_factory=dict)
 
@@ -54,7 +57,18 @@ class Incident:
     def documents(self) -> list[Document]:
         """Return the objects of the cluster, without the kinds that it lacks, and the Event."""
         made = [*_CLUSTERS[self.during](self), node("n1"), csi_node("n1", self.driver), driver(self.driver), SCHEDULED]
+        made += [_of_driver(each) for each in self.pods]
         return [each for each in made if each["kind"] not in self.lacks]
+
+
+def _of_driver(about: Document) -> Document:
+    """Return a pod of the driver, with these containers, of which some may wait."""
+    name, namespace, waits = about["name"], about["namespace"], about.get("waits", {})
+    args = ["--csi-address=/csi/csi.sock", *about.get("args", [])]
+    containers = [container(each, *args, env=list(about.get("env", {}).items())) for each in about["containers"]]
+    status = {"containerStatuses": [waiting(each, reason) for each, reason in waits.items()]}
+    per_node = about.get("per_node", False)
+    return workload(name, *containers, namespace=namespace, node="n1", per_node=per_node, status=status)
 
 
 def _provisioning(incident: Incident) -> list[Document]:

@@ -34,6 +34,7 @@ def test_the_answer_names_the_cause_and_what_helps(incident: Incident) -> None:
     assert item.problem
     assert [part for part in incident.words if part not in words] == [], item.message
     assert [part for part in incident.advice if part not in helps] == [], helps
+    assert not incident.next or item.next == tuple(incident.next)
     assert not any(CHANGES.search(command) for command in item.next)
     assert not LOSES.search(helps) or CHECKS.search(helps), helps
 

@@ -8,7 +8,8 @@ from kube.client.transport import Request, Response
 from prebinder.commands.why import exit_code, is_over
 from prebinder.errors import ExitCode
 from tests.kube.scripted_transport import ScriptedTransport, answer, listing
-from tests.why.documents import DYNAMIC, INSTALLED, NOW, claim, volume
+from tests.why.documents import DRIVER, DYNAMIC, INSTALLED, NOW, claim, event, pod, volume
+from tests.why.driver_pods import controller
 from why.errors import WhyError
 from why.explain.answering import answer_live
 from why.explain.targets import parse_target
@@ -99,3 +100,30 @@ async def test_a_namespace_is_unknown_only_if_the_server_has_none(status: int, k
         return answer(status, {"kind": "Namespace", "metadata": {"name": "web"}})
 
     assert await LiveReader(KubeApi(ScriptedTransport(respond)), "web", "p/").knows_namespace() is known
+
+
+async def test_of_all_pods_only_those_of_drivers_are_kept_to_name_a_log() -> None:
+    reporter = f"{DRIVER}_controller-0_uid"
+    failed = event(
+        "PersistentVolumeClaim", "data", "ProvisioningFailed", "rpc error: code = Internal", reporter=reporter
+    )
+    listed: list[str] = []
+
+    def respond(request: Request) -> Response:
+        kind = request.path.rpartition("/")[2]
+        listed.append(request.path)
+        everywhere = request.path.endswith("/api/v1/pods")
+        objects = {
+            "persistentvolumeclaims": [claim()],
+            "events": [failed],
+            "pods": [controller("controller-0"), pod("web-0")] if everywhere else [],
+            **KINDS,
+        }
+        return answer(200, listing(1, *objects.get(kind, [])))
+
+    reader = LiveReader(KubeApi(ScriptedTransport(respond)), "web", "scheduler.cloud.example/")
+    (item,) = (await answer_live(reader, (parse_target("pvc/data"),), "web", NOW)).items
+    assert item.next == ("kubectl -n storage logs controller-0 -c csi-provisioner",)
+    assert list(reader.facts(NOW).driver_pods) == ["storage/controller-0"]
+    assert not reader.facts(NOW).snapshot.pods
+    assert listed.count("/api/v1/pods") == 1

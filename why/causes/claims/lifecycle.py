@@ -1,7 +1,6 @@
 """Causes in the life of a claim and its volume: deletion, expansion, and claims for one pod only."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Final
 
 from binder.matching.evidence import quantity_text
@@ -9,8 +8,9 @@ from binder.matching.rejection import Reason
 from kube.objects.model import READ_WRITE_ONCE_POD, Claim, Pod
 from kube.plain_text import shell
 from kube.rules.duration import age_text
+from why.causes.drivers.logs import RESIZER, logs_or_workloads
 from why.causes.finding import Finding, Step
-from why.causes.leases import lapsed_lease, lease_name, look_for_pv_controller
+from why.causes.leases import lapsed_lease, look_for_pv_controller, resizer_lease
 from why.causes.objects import (
     claim_link,
     claim_object,
@@ -119,7 +119,6 @@ def resize(facts: Facts, claim: Claim) -> Finding | None:
     failed = next((states[kind] for kind in sorted(states.keys() & _RESIZE_FAILED)), None)
     waiting = next((states[kind] for kind in sorted(states.keys() & _RESIZING)), None)
     sizes = f"from {quantity_text(details.capacity)} to {quantity_text(claim.request)}"
-    describe = on_claim("describe", claim)
     state = Evidence(claim_object(claim, "status.capacity"), quantity_text(claim.request), _words(failed or waiting))
     event = None if failed is not None else _reported_failure(facts, claim)
     if failed is not None or event is not None:
@@ -135,11 +134,26 @@ def resize(facts: Facts, claim: Claim) -> Finding | None:
             f"The volume cannot grow {sizes}: {failed.type if failed is not None else f'{reporter} reports an error'}.",
             (claim_link(claim),),
             (state, *((quoted(facts, event),) if event is not None else ())),
-            (Step(describe, note),),
+            (_after_failure(facts, claim, note, of_node=of_node),),
         )
         error = failed.message if failed is not None else event.note if event is not None else ""
         return explained(finding, "resize", error, namespace=claim.namespace)
     return _resize_pending(facts, claim, waiting, state, sizes)
+
+
+def _after_failure(facts: Facts, claim: Claim, note: str, *, of_node: bool) -> Step:
+    """Return what tells more than the error itself, which is quoted: the resizer's log, or a pod on its node."""
+    if of_node:
+        return Step(shell("kubectl -n {} get pods", claim.namespace), note)
+    return log_of_resizer(facts, claim, note)
+
+
+def log_of_resizer(facts: Facts, claim: Claim, note: str) -> Step:
+    """Return where the resizer of the claim's volume tells what it does."""
+    volume = facts.snapshot.volumes.get(claim.volume_name) if facts.has(Source.VOLUMES) else None
+    if volume is None or not volume.driver:
+        return Step(on_claim("describe", claim), note)
+    return logs_or_workloads(facts, volume.driver, RESIZER, note)
 
 
 def file_system_waits(facts: Facts, claim: Claim) -> bool:
@@ -159,7 +173,7 @@ def _resize_pending(facts: Facts, claim: Claim, waiting: Condition | None, state
     step = Step(on_claim("describe", claim), "its Events have the resizer's message")
     evidence: tuple[Evidence, ...] = (state,)
     if waiting is None:
-        step = replace(step, note="does the driver's resizer run?")
+        step = log_of_resizer(facts, claim, "does the driver's resizer run?")
         evidence = (state, *_without_resizer(facts, claim))
     elif waiting.type in _NODE_IS_NEXT and _is_unused(facts, claim):
         step = Step(shell("kubectl -n {} get pods", claim.namespace), "the file system grows when a pod uses the claim")
@@ -190,7 +204,7 @@ def _without_resizer(facts: Facts, claim: Claim) -> tuple[Evidence, ...]:
     volume = facts.snapshot.volumes.get(claim.volume_name) if facts.has(Source.VOLUMES) else None
     if volume is None or not volume.driver:
         return ()
-    return lapsed_lease(facts, f"external-resizer-{lease_name(volume.driver)}")
+    return lapsed_lease(facts, resizer_lease(volume.driver))
 
 
 def _is_unused(facts: Facts, claim: Claim) -> bool:

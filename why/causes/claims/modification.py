@@ -6,9 +6,10 @@ from typing import Final
 from binder.matching.rejection import Reason
 from kube.objects.model import Claim
 from kube.plain_text import shell
+from why.causes.claims.lifecycle import log_of_resizer
 from why.causes.finding import Finding, Step
-from why.causes.leases import lapsed_lease, lease_name
-from why.causes.objects import claim_link, claim_object, on_claim
+from why.causes.leases import lapsed_lease, resizer_lease
+from why.causes.objects import claim_link, claim_object
 from why.causes.reported import quoted
 from why.facts.details import ClaimDetails
 from why.facts.facts import Facts, Source
@@ -52,7 +53,7 @@ def modification(facts: Facts, claim: Claim) -> Finding | None:
         f"The claim is bound, and its volume has not got VolumeAttributesClass {wanted}: {state}.",
         (claim_link(claim), Link("VolumeAttributesClass", wanted, details.modification or "not begun")),
         tuple(evidence),
-        (_step(claim, details),),
+        (_step(facts, claim, details),),
     )
 
 
@@ -62,7 +63,7 @@ def _had_none(facts: Facts, claim: Claim) -> bool:
     return volume is not None and not volume.attributes_class
 
 
-def _step(claim: Claim, details: ClaimDetails) -> Step:
+def _step(facts: Facts, claim: Claim, details: ClaimDetails) -> Step:
     if details.modification == "Pending":
         return Step(
             shell("kubectl get volumeattributesclass {}", claim.attributes_class), "create it, or name another one"
@@ -73,13 +74,14 @@ def _step(claim: Claim, details: ClaimDetails) -> Step:
         note = (
             f"name another class{f', such as {before} as before' if before else ''}: the driver never accepts this one"
         )
-    elif details.modification:
-        note = "it is tried again automatically; its Events have the driver's message"
-    return Step(on_claim("describe", claim), note)
+        return Step(shell("kubectl get volumeattributesclass {} -o yaml", claim.attributes_class), note)
+    if details.modification:
+        note = "it is tried again automatically"
+    return log_of_resizer(facts, claim, note)
 
 
 def _without_resizer(facts: Facts, claim: Claim) -> tuple[Evidence, ...]:
     volume = facts.snapshot.volumes.get(claim.volume_name) if facts.has(Source.VOLUMES) else None
     if volume is None or not volume.driver:
         return ()
-    return lapsed_lease(facts, f"external-resizer-{lease_name(volume.driver)}")
+    return lapsed_lease(facts, resizer_lease(volume.driver))

@@ -19,8 +19,10 @@ from kube.objects.model import (
 from kube.plain_text import shell
 from kube.rules.csi_migration import driver_of_provisioner
 from kube.rules.selectors import label_keys, node_matches
+from why.causes.claims.silent_provisioner import has_pods, no_answer
+from why.causes.drivers.workloads import look_for, registration
 from why.causes.finding import Finding, Step
-from why.causes.leases import ALIVE, has_lapsed, lapse_text, last_renewal, lease_name
+from why.causes.leases import ALIVE, has_lapsed, lapse_text, last_renewal, provisioner_leases
 from why.causes.objects import (
     claim_link,
     claim_object,
@@ -30,11 +32,9 @@ from why.causes.objects import (
     nodes_with,
     own_volume,
     pod_link,
-    stem_of,
     unannotate,
     with_default_class,
 )
-from why.causes.workloads import registration
 from why.facts.details import EventRecord
 from why.facts.facts import Facts, Source
 from why.report.report import Evidence, Link
@@ -121,13 +121,15 @@ def _without_trace(facts: Facts, claim: Claim, storage_class: StorageClass) -> F
     if "csi" not in driver:
         # The only traces of a provisioner without CSI are its Events and its Lease.
         facts.need(Source.EVENTS, Source.LEASES)
-        renewed = last_renewal(facts, _lease_names(driver))
+        renewed = last_renewal(facts, provisioner_leases(driver))
         if renewed is not None:  # It was there: `provisioner_stopped` tells whether it still is.
             return None
         if claim.created is None or facts.now - claim.created < _PATIENCE:
             return None
     if _has_worked(facts, claim, driver):
         return None
+    if "csi" not in driver and has_pods(facts, driver):
+        return no_answer(facts, claim, storage_class, "it wrote no Event about the claim")
     snapshot = facts.snapshot
     absence = "no such CSI driver is installed" if "csi" in driver else "nothing shows that it runs: it wrote no Event"
     return Finding(
@@ -138,7 +140,7 @@ def _without_trace(facts: Facts, claim: Claim, storage_class: StorageClass) -> F
             Evidence("csidrivers", driver, named(sorted(snapshot.csi_drivers)) or "none"),
             Evidence("csinodes", f"a node with {driver}", f"0 of {len(snapshot.csi_nodes)}"),
         ),
-        (Step(shell("kubectl get deploy,daemonset -A | grep -i {}", stem_of(driver)), f"install or restart {driver}"),),
+        (Step(look_for(driver, "deploy,daemonset"), f"install or restart {driver}"),),
     )
 
 
@@ -271,7 +273,7 @@ def provisioner_stopped(facts: Facts, claim: Claim) -> Finding | None:
     if storage_class is None:
         return None
     driver = driver_of(storage_class)
-    renewed = last_renewal(facts, _lease_names(driver))
+    renewed = last_renewal(facts, provisioner_leases(driver))
     if renewed is None or not has_lapsed(facts, renewed):
         return None
     # A provisioner without leader election may be running although the Lease of an earlier one exists.
@@ -282,7 +284,7 @@ def provisioner_stopped(facts: Facts, claim: Claim) -> Finding | None:
     ]
     if any(sign is not None and sign - renewed > ALIVE for sign in signs):
         return None
-    return _no_answer(claim, storage_class, lapse_text(facts, renewed))
+    return no_answer(facts, claim, storage_class, lapse_text(facts, renewed))
 
 
 def provisioner_silent(facts: Facts, claim: Claim) -> Finding | None:
@@ -295,36 +297,12 @@ def provisioner_silent(facts: Facts, claim: Claim) -> Finding | None:
     if storage_class is None or _has_worked(facts, claim, driver_of(storage_class)):
         return None
     age = facts.now - claim.created if claim.created is not None else timedelta()
-    if last_renewal(facts, _lease_names(driver_of(storage_class))) is not None:
+    if last_renewal(facts, provisioner_leases(driver_of(storage_class))) is not None:
         return None
     waits = facts.events_of("PersistentVolumeClaim", claim.key)
     if age < _PATIENCE or not any(event.reason == "ExternalProvisioning" for event in waits):
         return None
-    return _no_answer(claim, storage_class, "it has not started on the claim")
-
-
-def _no_answer(claim: Claim, storage_class: StorageClass, symptom: str) -> Finding:
-    driver = driver_of(storage_class)
-    return Finding(
-        Reason.PROVISIONER_MISSING,
-        f"The provisioner of {driver} does not respond: {symptom}.",
-        (claim_link(claim), Link("StorageClass", storage_class.name, f"provisioner {driver}")),
-        (Evidence(f"leases and Events of {driver}", "a running provisioner", symptom),),
-        (
-            Step(
-                shell("kubectl get deploy,statefulset -A | grep -i {}", stem_of(driver)),
-                f"restart the controller of {driver}",
-            ),
-        ),
-    )
-
-
-def _lease_names(driver: str) -> tuple[str, str]:
-    """Return the names of a provisioner's Lease: of external-provisioner, and of one without CSI.
-
-    Source: leader_election.go of csi-lib-utils, controller.go of sig-storage-lib-external-provisioner.
-    """
-    return lease_name(driver), driver.replace("/", "-")
+    return no_answer(facts, claim, storage_class, "it has not started on the claim")
 
 
 def _has_worked(facts: Facts, claim: Claim, driver: str) -> bool:

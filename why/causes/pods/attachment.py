@@ -10,8 +10,11 @@ from binder.matching.rejection import Reason
 from kube.objects.model import Claim, Pod, Volume, VolumeAttachment
 from kube.plain_text import shell
 from kube.rules.duration import age_text
+from why.causes.drivers.crashes import broken_sidecar
+from why.causes.drivers.logs import ATTACHER, log_of_node_plugin, logs_or_workloads
+from why.causes.drivers.workloads import look_for, registration
 from why.causes.finding import Finding, Step
-from why.causes.leases import lapsed_lease, lease_name
+from why.causes.leases import attacher_lease, lapsed_lease
 from why.causes.objects import (
     claim_link,
     named,
@@ -28,6 +31,7 @@ from why.causes.pods.mount_events import (
     failures,
     let_it_run,
     unavailable,
+    volume_in,
     volumes_of,
     without_driver,
 )
@@ -36,8 +40,7 @@ from why.causes.reported import quoted
 from why.causes.texts.table import explained
 from why.causes.volume_state import volume_terminating as terminating
 from why.causes.volume_state import volume_unhealthy as unhealthy
-from why.causes.workloads import registration
-from why.facts.details import AttachmentDetails
+from why.facts.details import AttachmentDetails, EventRecord
 from why.facts.facts import Facts, Source
 from why.report.report import Evidence, Link
 
@@ -116,7 +119,7 @@ def attach_failed(facts: Facts, pod: Pod) -> Finding | None:
             f"{attachment.attacher} cannot attach volume {volume.name} to node {pod.node_name}.",
             (pod_link(pod, f"on node {pod.node_name}"), claim_link(claim), volume_link(volume)),
             (words,),
-            (Step(shell("kubectl describe volumeattachment {}", attachment.name), "see the driver's logs"),),
+            (logs_or_workloads(facts, attachment.attacher, ATTACHER, "an error of the driver or of its storage"),),
         )
         return without_driver(facts, pod, words) or _explained(finding, "attach", details.attach_error, pod)
     return None
@@ -144,18 +147,26 @@ def attacher_silent(facts: Facts, pod: Pod) -> Finding | None:
         age = facts.now - details.created
         if age < _PATIENCE:
             continue
-        return Finding(
-            Reason.ATTACH_FAILED,
-            f"{attachment.attacher} has not attached volume {volume.name} to node {pod.node_name} for "
-            f"{age_text(age)}, and reports no error: its attacher does not respond.",
-            (pod_link(pod, f"on node {pod.node_name}"), claim_link(claim), volume_link(volume)),
-            (
-                Evidence(f"volumeattachment/{attachment.name} status", "attached, or an error", "neither"),
-                *lapsed_lease(facts, f"external-attacher-leader-{lease_name(attachment.attacher)}"),
-            ),
-            (_let_it_attach(facts, attachment),),
-        )
+        return _no_answer(facts, (pod, claim, volume), attachment, age)
     return None
+
+
+def _no_answer(facts: Facts, about: tuple[Pod, Claim, Volume], attachment: VolumeAttachment, age: timedelta) -> Finding:
+    """Return that an attacher does not respond, and why if its pod shows that it does not run."""
+    pod, claim, volume = about
+    broken = broken_sidecar(facts, attachment.attacher, ATTACHER)
+    links = (pod_link(pod, f"on node {pod.node_name}"), claim_link(claim), volume_link(volume))
+    lease = lapsed_lease(facts, attacher_lease(attachment.attacher))
+    evidence = (Evidence(f"volumeattachment/{attachment.name} status", "attached, or an error", "neither"), *lease)
+    message = (
+        f"{attachment.attacher} has not attached volume {volume.name} to node {pod.node_name} for {age_text(age)}, and "
+        "reports no error: "
+    )
+    if broken is None:
+        message += "its attacher does not respond."
+        return Finding(Reason.ATTACH_FAILED, message, links, evidence, (_let_it_attach(facts, attachment),))
+    words, link, shows, step = broken
+    return Finding(Reason.ATTACH_FAILED, f"{message}{words}.", (*links, link), (shows, *evidence), (step,))
 
 
 def _let_it_attach(facts: Facts, attachment: VolumeAttachment) -> Step:
@@ -164,8 +175,8 @@ def _let_it_attach(facts: Facts, attachment: VolumeAttachment) -> Step:
     """
     driver = attachment.attacher
     if not facts.has(Source.CSI_DRIVERS) or driver in facts.snapshot.csi_drivers:
-        command = shell("kubectl describe volumeattachment {}", attachment.name)
-        return Step(command, f"does external-attacher run in the controller of {driver}?")
+        note = f"does external-attacher run in the controller of {driver}?"
+        return logs_or_workloads(facts, driver, ATTACHER, note)
     return Step(
         shell("kubectl get csidriver {}", driver),
         "there is no such object, so Kubernetes waits for an attacher: create it as in the driver's manifests, with "
@@ -203,7 +214,7 @@ def reported_by_kubelet(facts: Facts, pod: Pod) -> Finding | None:
             state = "is not mounted yet"
         user = user_elsewhere(facts, pod) if code is Reason.ATTACH_CONFLICT else None
         driver = unavailable(facts, pod, event)
-        step = Step(on_pod("describe", pod)) if not driver else let_it_run(driver, pod)
+        step = _beyond_event(facts, pod, event, code) if not driver else let_it_run(driver, pod)
         finding = Finding(
             code,
             f"A volume of the pod {state} on node {pod.node_name}.",
@@ -218,6 +229,20 @@ def reported_by_kubelet(facts: Facts, pod: Pod) -> Finding | None:
         during = "mount" if code is Reason.MOUNT_FAILED else "attach"
         return finding if is_explained else _explained(finding, during, event.note, pod)
     return None
+
+
+def _beyond_event(facts: Facts, pod: Pod, event: EventRecord, code: Reason) -> Step:
+    """Return what tells more than an Event that is quoted: the driver's log, or the volume that is not a driver's."""
+    about = volume_in(facts, pod, event)
+    if about is None:
+        return Step(f"{on_pod('get', pod)} -o yaml", "its spec.volumes name what is to be mounted")
+    if not about.driver:
+        return Step(shell("kubectl get pv {} -o yaml", about.name), "its spec names what is mounted, and where from")
+    if code is Reason.ATTACH_FAILED:
+        return logs_or_workloads(facts, about.driver, ATTACHER, "an error of the driver or of its storage")
+    note = "an error of the driver or of its storage"
+    log = log_of_node_plugin(facts, about.driver, pod.node_name)
+    return Step(look_for(about.driver, "daemonset"), note) if log is None else replace(log, note=note)
 
 
 def _explained(finding: Finding, during: str, error: str, pod: Pod) -> Finding:

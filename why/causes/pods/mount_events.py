@@ -9,10 +9,10 @@ from binder.matching.rejection import Reason
 from kube.objects.model import Claim, Pod, Volume
 from kube.plain_text import shell
 from kube.store.snapshot import Snapshot
+from why.causes.drivers.workloads import look_for, registration
 from why.causes.finding import Finding, Step
-from why.causes.objects import claim_link, on_pod, pod_link, pod_object, stem_of, volume_link
+from why.causes.objects import claim_link, on_pod, pod_link, pod_object, volume_link
 from why.causes.reported import quoted
-from why.causes.workloads import registration
 from why.facts.details import EventRecord
 from why.facts.facts import Facts, Source
 from why.report.report import Evidence, Link
@@ -94,9 +94,16 @@ def path_not_prepared(facts: Facts, pod: Pod) -> Finding | None:
 
 def let_it_run(driver: str, pod: Pod) -> Step:
     return Step(
-        shell("kubectl get daemonset -A | grep -i {}", stem_of(driver)),
+        look_for(driver, "daemonset"),
         f"let the node plugin of {driver} run on node {pod.node_name}{_TRIED_AGAIN}",
     )
+
+
+def volume_in(facts: Facts, pod: Pod, event: EventRecord) -> Volume | None:
+    """Return the volume that an Event names, or the only one that the pod has of claims."""
+    volumes = [each for _, each in volumes_of(pod, facts.snapshot)]
+    named = next((each for each in volumes if f'volume "{each.name}"' in event.note), None)
+    return volumes[0] if named is None and 'volume "' not in event.note and len(volumes) == 1 else named
 
 
 def unavailable(facts: Facts, pod: Pod, event: EventRecord) -> str:

@@ -8,6 +8,7 @@ from kube.objects.model import Pod
 from kube.plain_text import shell
 from kube.rules.selectors import node_matches
 from scheduler.volumes.volume_binding import PodClaims, claims_of
+from why.causes.drivers.workloads import registration
 from why.causes.finding import Finding, Step
 from why.causes.objects import (
     claim_link,
@@ -22,7 +23,6 @@ from why.causes.objects import (
 )
 from why.causes.pods.node_verdicts import NodeVerdict, node_verdicts
 from why.causes.pods.remedy import devices_of, out_of_every_reach, out_of_reach_of_its_node, remedy, selection_of
-from why.causes.workloads import registration
 from why.facts.facts import Facts, Source
 from why.report.report import Evidence, Link
 

@@ -112,7 +112,7 @@ class WatchedFacts:
         """Find out what may be read. Raises KubeError when there is no answer, or the credentials are not accepted."""
         # One first: credentials that are not accepted are so for all.
         await self._admit(Source.CLASSES)
-        others = {Source.ALL_PODS, Source.LEASES, Source.CLASSES}
+        others = {Source.ALL_PODS, Source.DRIVER_PODS, Source.LEASES, Source.CLASSES}
         sources = [source for source in Source if source not in others]
         await asyncio.gather(*(self._admit(source) for source in sources))
 
@@ -138,7 +138,7 @@ class WatchedFacts:
         """Return the facts of this moment."""
         snapshot = self._store.snapshot()
         read = {source for source, reflector in self._reflectors.items() if reflector.synced.is_set()}
-        read |= {Source.ALL_PODS} if Source.PODS in read else set()
+        read |= {Source.ALL_PODS, Source.DRIVER_PODS} if Source.PODS in read else set()
         read |= {Source.LEASES} if Source.LEASES not in self.skipped else set()
         return Facts(
             now=now,

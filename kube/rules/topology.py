@@ -1,6 +1,6 @@
 """Zones and regions by their well-known labels, as the scheduler's VolumeZone plugin reads them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from kube.objects.labels import NodeSelector, Pairs
@@ -18,6 +18,8 @@ ZONE_LABELS: Final = (BETA_ZONE_LABEL, BETA_REGION_LABEL, ZONE_LABEL, REGION_LAB
 
 _CURRENT_NAME: Final[Mapping[str, str]] = {BETA_ZONE_LABEL: ZONE_LABEL, BETA_REGION_LABEL: REGION_LABEL}
 _DELIMITER: Final = "__"
+_OF_DRIVERS: Final = "zone"
+"""The name, after its prefix, of a driver's own key for zones."""
 
 
 LabelKeys = tuple[str, ...]
@@ -47,16 +49,27 @@ def zone_of(labels: Mapping[str, str] | Pairs) -> str:
 
 
 def volume_zone(volume: Volume) -> str:
-    """Return the zone of a volume by its node affinity or labels; empty if there is none, or more than one."""
-    terms = volume.node_affinity.terms if volume.node_affinity is not None else ()
+    """Return the zone of a volume by its node affinity or labels; empty if there is none, or more than one.
+
+    Drivers have keys of their own for zones, such as `topology.ebs.csi.aws.com/zone`: these count where the well-known
+    one is absent, and nothing narrower is named beside.
+    """
+    affinity = volume.node_affinity
+    zones = _zones_of(affinity, lambda key: key == ZONE_LABEL)
+    if not zones and not is_narrower_than_zone(affinity):
+        zones = _zones_of(affinity, lambda key: key.rpartition("/")[2] == _OF_DRIVERS)
+    return zones.pop() if len(zones) == 1 else zone_of(volume.labels)
+
+
+def _zones_of(affinity: NodeSelector | None, counts: Callable[[str], bool]) -> set[str]:
+    terms = affinity.terms if affinity is not None else ()
     wanted = (requirement for term in terms for requirement in term.match_expressions)
-    zones = {
+    return {
         zone
         for requirement in wanted
-        if requirement.key == ZONE_LABEL and requirement.operator == "In"
+        if requirement.operator == "In" and counts(requirement.key)
         for zone in requirement.values
     }
-    return zones.pop() if len(zones) == 1 else zone_of(volume.labels)
 
 
 def is_on_one_node(volume: Volume) -> bool:

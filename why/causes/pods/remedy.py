@@ -6,12 +6,13 @@ from typing import Final
 from binder.matching.evidence import affinity_text
 from binder.matching.node_fit import NOT_ALLOCATABLE
 from binder.matching.rejection import Reason
-from kube.objects.model import Node, Pod, Volume
+from kube.objects.model import Claim, Node, Pod, Volume
 from kube.plain_text import shell
 from kube.rules.resource_fit import offered_nowhere
 from kube.rules.selectors import label_keys
-from kube.rules.topology import HOSTNAME_LABEL, ZONE_LABEL
+from kube.rules.topology import HOSTNAME_LABEL, ZONE_LABEL, is_on_one_node
 from why.causes.finding import Step
+from why.causes.lost_volume import giving_up
 from why.causes.objects import named, on_pod, place_of, pod_object
 from why.causes.pods.node_verdicts import SET_BY_COMPONENTS, NodeVerdict, NodeVerdicts, short
 from why.facts.facts import Facts
@@ -54,17 +55,30 @@ def remedy(verdicts: NodeVerdicts, place: str) -> Step:
     return Step("kubectl get nodes -L topology.kubernetes.io/zone", f"add a node in {place}" if place else "add a node")
 
 
-def out_of_every_reach(volume: Volume, nodes: Iterable[Node]) -> Step:
-    """Return what gives some node access to a volume to which none has."""
+def out_of_every_reach(claim: Claim, volume: Volume, nodes: Iterable[Node]) -> Step:
+    """Return what gives some node access to a claim's volume to which none has."""
     keys = label_keys(volume.node_affinity)
     command = shell("kubectl get nodes -L {}", ",".join(keys or (ZONE_LABEL,)))
     if keys == (HOSTNAME_LABEL,):
-        return Step(command, "its data is on that node only: bring the node back, or restore the data to a new volume")
+        here = "its data is on that node only: bring the node back, or restore the data to a new volume"
+        return Step(command, f"{here}. Else {giving_up(claim, volume)}")
     labelled = {key for node in nodes for key, _ in node.labels}
     missing = [key for key in keys if key not in labelled]
     if missing:
         return Step(command, f"no node has the label {missing[0]}: does the volume's driver run on any?")
     return Step(command, f"add a node in {place_of(volume)}")
+
+
+def on_dead_node(step: Step, verdicts: NodeVerdicts, claim: Claim, volume: Volume) -> Step:
+    """Return the step with what else is left if the only node of a local volume is not ready: to give it up."""
+    if not is_on_one_node(volume) or not verdicts.near:
+        return step
+    first = (next(iter(verdict.by_others), None) for verdict in verdicts.near)
+    if not all(each is not None and short(each) == "not ready" for each in first):
+        return step
+    return Step(
+        step.command, f"{step.note}. The data of {volume.name} is on that node only: {giving_up(claim, volume)}"
+    )
 
 
 def out_of_reach_of_its_node(facts: Facts, pod: Pod) -> Step:

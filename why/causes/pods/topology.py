@@ -4,9 +4,10 @@ from collections.abc import Set
 from typing import Final
 
 from binder.matching.rejection import Reason
-from kube.objects.model import Pod
+from kube.objects.model import Claim, Pod, Volume
 from kube.plain_text import shell
 from kube.rules.selectors import node_matches
+from kube.rules.topology import is_on_one_node
 from scheduler.volumes.volume_binding import PodClaims, claims_of
 from why.causes.drivers.workloads import registration
 from why.causes.finding import Finding, Step
@@ -21,8 +22,15 @@ from why.causes.objects import (
     pods_on,
     volume_link,
 )
-from why.causes.pods.node_verdicts import NodeVerdict, node_verdicts
-from why.causes.pods.remedy import devices_of, out_of_every_reach, out_of_reach_of_its_node, remedy, selection_of
+from why.causes.pods.node_verdicts import NodeVerdict, NodeVerdicts, node_verdicts
+from why.causes.pods.remedy import (
+    devices_of,
+    on_dead_node,
+    out_of_every_reach,
+    out_of_reach_of_its_node,
+    remedy,
+    selection_of,
+)
 from why.facts.facts import Facts, Source
 from why.report.report import Evidence, Link
 
@@ -70,17 +78,18 @@ def topology_conflict(facts: Facts, pod: Pod) -> Finding | None:
         return None
     if any(verdict.reaches for verdict in verdicts.usable):  # What such a node lacks is a volume for another claim.
         return None
-    volumes = [volume for _, volume in claims.bound if volume.node_affinity is not None] or [claims.bound[0][1]]
+    pinning = [pair for pair in claims.bound if pair[1].node_affinity is not None] or [claims.bound[0]]
+    volumes = [volume for _, volume in pinning]
     pinned = ", ".join(dict.fromkeys(place_of(volume) for volume in volumes))
     if near:
         message = f"The pod's volume is in {pinned}, and no node with access to it can run the pod."
-        step = remedy(verdicts, pinned)
+        step = on_dead_node(remedy(verdicts, pinned), verdicts, *pinning[0])
     elif verdicts.only_on is not None:
         message = f"The pod may run on {node_names(verdicts.only_on)} only, without access to its volume in {pinned}."
         step = out_of_reach_of_its_node(facts, pod)
     else:
         message = f"The pod's volume is in {pinned}, and no node of the cluster has access to it."
-        step = out_of_every_reach(volumes[0], facts.snapshot.nodes.values())
+        step = out_of_every_reach(*pinning[0], facts.snapshot.nodes.values())
     evidence = [Evidence(place, "", words) for place, words in verdicts.places_near]
     evidence += selection_of(pod, verdicts)
     evidence += [
@@ -187,21 +196,46 @@ def no_node_fits(facts: Facts, pod: Pod) -> Finding | None:
     if verdicts.any_fits:
         return None
     only_on = "" if verdicts.only_on is None else f"The pod may run on {node_names(verdicts.only_on)} only"
+    excluding = _excluding(facts, pod, verdicts)
     if verdicts.every:
         message = f"{only_on or 'No node fits the pod'}: {verdicts.in_words}."
+        message += "".join(f" {_exclusion(volume, verdicts)}" for _, volume in excluding)
     else:
         message = f"{only_on}, which does not exist." if only_on else "The cluster has no node."
     return Finding(
         Reason.NO_NODE_FITS,
         message,
-        (pod_link(pod),),
+        (pod_link(pod), *(link for claim, volume in excluding for link in (claim_link(claim), volume_link(volume)))),
         (
             *(Evidence(place, "", words) for place, words in verdicts.places),
+            *(Evidence(place_object(volume), "access from every node", place_of(volume)) for _, volume in excluding),
             *selection_of(pod, verdicts),
             *devices_of(pod, verdicts),
         ),
-        (remedy(verdicts, ""),),
+        (_remedy(facts, pod, verdicts),),
     )
+
+
+def _excluding(facts: Facts, pod: Pod, verdicts: NodeVerdicts) -> list[tuple[Claim, Volume]]:
+    """Return the claims with a volume to which some nodes have no access."""
+    claims = claims_of(pod, facts.snapshot)
+    bound = claims.bound if isinstance(claims, PodClaims) and verdicts.far else ()
+    far = [dict(verdict.node.labels) for verdict in verdicts.far]
+    return [pair for pair in bound if not all(node_matches(pair[1].node_affinity, labels) for labels in far)]
+
+
+def _exclusion(volume: Volume, verdicts: NodeVerdicts) -> str:
+    where = f" in zones {named(verdicts.zones_far)}" if len(verdicts.zones_far) > 1 else ""
+    where = where or (f" in zone {verdicts.zones_far[0]}" if verdicts.zones_far else "")
+    count = len(verdicts.far)
+    return f"Volume {volume.name} is in {place_of(volume)}, which excludes {count} node{'s' * (count > 1)}{where}."
+
+
+def _remedy(facts: Facts, pod: Pod, verdicts: NodeVerdicts) -> Step:
+    step, claims = remedy(verdicts, ""), claims_of(pod, facts.snapshot)
+    bound = claims.bound if isinstance(claims, PodClaims) else ()
+    local = next((pair for pair in bound if is_on_one_node(pair[1])), None)
+    return step if local is None else on_dead_node(step, verdicts, *local)
 
 
 def settled(facts: Facts, pod: Pod) -> PodClaims | None:

@@ -10,6 +10,7 @@ from binder.matching.rejection import Reason
 from kube.objects.model import SELECTED_NODE, WAIT_FOR_FIRST_CONSUMER, Claim, Pod, Volume, value_of
 from kube.plain_text import shell
 from kube.rules.duration import age_text
+from why.causes.autoscalers.beside import with_autoscalers
 from why.causes.claims.creation import creation_rejected
 from why.causes.claims.data_sources import original_of
 from why.causes.claims.lifecycle import file_system_waits
@@ -220,7 +221,8 @@ def _of_pod(examination: _Examination, pod: Pod, without: str = "") -> Finding |
         is_known = not examination.blocked or has_begun(examination.facts, pod)
         return finding or (_not_held_up(examination.facts, pod) if is_known else None)
     finding = finding or examination.first(POD_CHECKS, pod) or _overdue_provisioning(examination, pod, without)
-    return finding or examination.first(UNREAD_POD_CHECKS, pod)
+    finding = finding or examination.first(UNREAD_POD_CHECKS, pod)
+    return None if finding is None else with_autoscalers(examination.facts, pod, finding)
 
 
 def _with_causes_of_claims(examination: _Examination, finding: Finding, pod: Pod, without: str) -> Finding:

@@ -355,11 +355,16 @@ def of_scheduler(facts: Facts, pod: Pod, pattern: re.Pattern[str]) -> Evidence |
     message = _scheduler_message(facts, pod.key)
     if message and not pattern.search(message):
         return None
-    events = (event for event in facts.events_of("Pod", pod.key) if event.reason == "FailedScheduling")
+    events = (event for event in facts.events_of("Pod", pod.key) if is_of_scheduler(event))
     last = next(events, None)
     if last is not None and pattern.search(last.note):
         return quoted(facts, last)
     return next(iter(_of_condition(pod.key, message)), None)
+
+
+def is_of_scheduler(event: EventRecord) -> bool:
+    """Whether a scheduler has written the Event. Karpenter writes some of that reason, too."""
+    return event.reason == "FailedScheduling" and not event.reporter.startswith("karpenter")
 
 
 def _scheduler_message(facts: Facts, pod_key: str) -> str:

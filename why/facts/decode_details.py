@@ -15,6 +15,7 @@ from why.facts.details import (
     AttachmentDetails,
     ClaimDetails,
     Condition,
+    ConditionedRecord,
     DataSource,
     DeviceClaimRecord,
     DriverContainer,
@@ -40,6 +41,7 @@ _QUOTA: Final = msgspec.json.Decoder(wire.Quota)
 _ATTACHMENT: Final = msgspec.json.Decoder(wire.Attachment)
 _SNAPSHOT: Final = msgspec.json.Decoder(wire.Snapshot)
 _DEVICE_CLAIM: Final = msgspec.json.Decoder(wire.DeviceClaim)
+_CONDITIONED: Final = msgspec.json.Decoder(wire.Conditioned)
 _WORKLOAD_POD: Final = msgspec.json.Decoder(wire.WorkloadPod)
 
 _OF_DRIVERS: Final = (b"--csi-address", b"--driver", b"-provisioner", b"PROVISIONER_NAME")
@@ -253,6 +255,13 @@ def device_claim(raw: bytes | Raw) -> DeviceClaimRecord:
     return DeviceClaimRecord(metadata.namespace or "default", metadata.name or "", allocated)
 
 
+def conditioned(raw: bytes | Raw) -> ConditionedRecord:
+    """Return an object by its conditions."""
+    decoded = _CONDITIONED.decode(raw)
+    status = decoded.status or wire.Status()
+    return ConditionedRecord((decoded.metadata or wire.Metadata()).name or "", _conditions(status.conditions))
+
+
 def detail_decoders(sweeps: str) -> Mapping[Source, Callable[[bytes | Raw], Any]]:
     """Return how the objects of each source are decoded; of the other sources nothing is read that others do not read.
 
@@ -269,6 +278,8 @@ def detail_decoders(sweeps: str) -> Mapping[Source, Callable[[bytes | Raw], Any]
         Source.SNAPSHOTS: snapshot,
         Source.DEVICE_CLAIMS: device_claim,
         Source.NAMESPACES: namespace_created,
+        Source.NODE_POOLS: conditioned,
+        Source.NODE_CLAIMS: conditioned,
     }
 
 

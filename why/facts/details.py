@@ -186,6 +186,17 @@ class SnapshotRecord(_Named, frozen=True, gc=False):
     error: str = ""
 
 
+class ConditionedRecord(Struct, frozen=True, gc=False):
+    """An object without a namespace of which only its conditions are read: Karpenter's NodePools and NodeClaims."""
+
+    name: str
+    conditions: tuple[Condition, ...] = ()
+
+    @property
+    def key(self) -> str:
+        return self.name
+
+
 class DeviceClaimRecord(_Named, frozen=True, gc=False):
     """A ResourceClaim (DRA): `allocated` if devices were allocated for it."""
 

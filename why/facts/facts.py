@@ -23,6 +23,7 @@ from scheduler.state.cluster import ClusterView, view_of
 from why.facts.details import (
     AttachmentDetails,
     ClaimDetails,
+    ConditionedRecord,
     DeviceClaimRecord,
     DriverPod,
     EventRecord,
@@ -53,6 +54,8 @@ class Source(StrEnum):
     SNAPSHOTS = "volumesnapshots"
     DEVICE_CLAIMS = "resourceclaims"
     NAMESPACES = "namespaces"
+    NODE_POOLS = "nodepools"
+    NODE_CLAIMS = "nodeclaims"
     ALL_PODS = "pods in all namespaces"
     DRIVER_PODS = "pods of drivers"
 
@@ -159,6 +162,8 @@ class Facts:
     driver_pods: Mapping[str, DriverPod] = field(default_factory=dict)
     snapshots: Mapping[str, SnapshotRecord] = field(default_factory=dict)
     device_claims: Mapping[str, DeviceClaimRecord] = field(default_factory=dict)
+    node_pools: Mapping[str, ConditionedRecord] = field(default_factory=dict)
+    node_claims: Mapping[str, ConditionedRecord] = field(default_factory=dict)
     namespaces: Mapping[str, Pairs] = field(default_factory=dict)
     namespaces_since: Mapping[str, datetime | None] = field(default_factory=dict)
     everywhere: bool = False

@@ -104,6 +104,11 @@ class Pod(Wire):
     status: PodStatus | None = None
 
 
+class Conditioned(Wire):
+    metadata: Metadata | None = None
+    status: Status | None = None
+
+
 class WorkloadState(Wire):
     name: Text = None
     state: ContainerState | None = None

@@ -44,7 +44,15 @@ from why.reading.dump import is_record
 from why.reading.resources import RESOURCES
 
 _ALONE: Final = {
-    RESOURCES[source].kind: source for source in (Source.LEASES, Source.QUOTAS, Source.SNAPSHOTS, Source.DEVICE_CLAIMS)
+    RESOURCES[source].kind: source
+    for source in (
+        Source.LEASES,
+        Source.QUOTAS,
+        Source.SNAPSHOTS,
+        Source.DEVICE_CLAIMS,
+        Source.NODE_POOLS,
+        Source.NODE_CLAIMS,
+    )
 }
 """Kinds that do not become records."""
 
@@ -180,6 +188,8 @@ class Gathering:
             snapshots=dict(self._details[Source.SNAPSHOTS]),
             device_claims=dict(self._details[Source.DEVICE_CLAIMS]),
             driver_pods=dict(self._driver_pods),
+            node_pools=dict(self._details[Source.NODE_POOLS]),
+            node_claims=dict(self._details[Source.NODE_CLAIMS]),
             namespaces=namespaces,
             namespaces_since=dict(self._details[Source.NAMESPACES]),
             everywhere=everywhere,

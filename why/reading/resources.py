@@ -27,6 +27,10 @@ _QUOTAS: Final = Resource("", "v1", "resourcequotas", "ResourceQuota", namespace
 _SNAPSHOTS: Final = Resource("snapshot.storage.k8s.io", "v1", "volumesnapshots", "VolumeSnapshot", namespaced=True)
 _DEVICE_CLAIMS: Final = Resource("resource.k8s.io", "v1", "resourceclaims", "ResourceClaim", namespaced=True)
 
+_NODE_POOLS: Final = Resource("karpenter.sh", "v1", "nodepools", "NodePool", namespaced=False)
+_NODE_CLAIMS: Final = Resource("karpenter.sh", "v1", "nodeclaims", "NodeClaim", namespaced=False)
+"""Karpenter's own: a cluster without it does not serve them."""
+
 RESOURCES: Final[Mapping[Source, Resource]] = {
     Source.CLAIMS: CLAIMS,
     Source.VOLUMES: VOLUMES,
@@ -45,6 +49,8 @@ RESOURCES: Final[Mapping[Source, Resource]] = {
     Source.SNAPSHOTS: _SNAPSHOTS,
     Source.DEVICE_CLAIMS: _DEVICE_CLAIMS,
     Source.NAMESPACES: NAMESPACES,
+    Source.NODE_POOLS: _NODE_POOLS,
+    Source.NODE_CLAIMS: _NODE_CLAIMS,
 }
 
 OF_THE_NAMESPACE: Final = frozenset(

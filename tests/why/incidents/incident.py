@@ -46,6 +46,10 @@ class Incident:
     lacks: Sequence[str] = ()
     next: Sequence[str] = ()
     pods: Sequence[Document] = ()
+    nodes: Sequence[Document] = ()
+    located: Mapping[str, str] = field(default_factory=dict)
+    free: bool = False
+    cpu: str = "1"
     claim: Document = field(default_factory=dict)
     pod: Document = field(default_factory=dict)
 
@@ -56,9 +60,19 @@ class Incident:
     @property
     def documents(self) -> list[Document]:
         """Return the objects of the cluster, without the kinds that it lacks, and the Event."""
-        made = [*_CLUSTERS[self.during](self), node("n1"), csi_node("n1", self.driver), driver(self.driver), SCHEDULED]
+        names = [(each["name"], each["zone"]) for each in self.nodes] or [("n1", "a")]
+        nodes = [made for each in names for made in (_labelled(self, *each), csi_node(each[0], self.driver))]
+        made = [*_CLUSTERS[self.during](self), *nodes, driver(self.driver), SCHEDULED]
         made += [_of_driver(each) for each in self.pods]
         return [each for each in made if each["kind"] not in self.lacks]
+
+
+def _labelled(incident: Incident, name: str, zone: str) -> Document:
+    """Return a node of a zone, by the keys too by which the volume is located; its own name is that of its host."""
+    made = node(name, zone)
+    keys = [key for key in incident.located if key not in made["metadata"]["labels"]]
+    made["metadata"]["labels"].update(dict.fromkeys(keys, zone))
+    return made
 
 
 def _of_driver(about: Document) -> Document:
@@ -108,11 +122,26 @@ def _growing(incident: Incident) -> list[Document]:
     return [grows, *others, reported]
 
 
+def _without_node(incident: Incident) -> list[Document]:
+    expressions = [{"key": key, "operator": "In", "values": [zone]} for key, zone in incident.located.items()]
+    there = {"required": {"nodeSelectorTerms": [{"matchExpressions": expressions}]}}
+    source = {"csi": {"driver": incident.driver, "volumeHandle": "pv-1"}, "nodeAffinity": there}
+    by = incident.by or "cluster-autoscaler"
+    return [
+        claim(volume="" if incident.free else "pv-1", spec=incident.claim),
+        volume("pv-1", claim="" if incident.free else "data", spec=source),
+        storage_class(),
+        pod("db-0", "data", cpu=incident.cpu, spec=incident.pod),
+        event("Pod", "db-0", incident.reason or "NotTriggerScaleUp", incident.error, reporter=by, type="Normal"),
+    ]
+
+
 _CLUSTERS: Final[Mapping[str, Callable[[Incident], list[Document]]]] = {
     "provision": _provisioning,
     "attach": _placed("FailedAttachVolume", CONTROLLER),
     "mount": _placed("FailedMount", "kubelet"),
     "resize": _growing,
+    "schedule": _without_node,
 }
 
 

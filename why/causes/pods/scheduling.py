@@ -25,7 +25,7 @@ from why.causes.objects import (
     users_of,
     with_default_class,
 )
-from why.causes.reported import quoted
+from why.causes.reported import is_of_scheduler, quoted
 from why.causes.termination import behind
 from why.facts.facts import Facts, Source
 from why.report.report import Evidence, Link
@@ -287,7 +287,8 @@ def _was_tried(facts: Facts, pod: Pod) -> bool:
 
 def _last_look(facts: Facts, pod: Pod) -> datetime | None:
     """Return when a scheduler last reported about the pod, None if it never did or that has expired."""
-    looks = (event for event in facts.events_of("Pod", pod.key) if event.reason in {"FailedScheduling", "Preempted"})
+    events = facts.events_of("Pod", pod.key)
+    looks = (event for event in events if event.reason == "Preempted" or is_of_scheduler(event))
     return next((event.last or pod.created for event in looks), None)
 
 

@@ -27,6 +27,9 @@ from why.reading.resources import OF_THE_NAMESPACE, RESOURCES
 
 T = TypeVar("T")
 
+_NOT_WATCHED: Final = frozenset({Source.DRIVER_PODS, Source.NODE_POOLS, Source.NODE_CLAIMS})
+"""Sources that only complete an answer: the view goes without them."""
+
 _HEAD: Final = msgspec.json.Decoder(ObjectHead)
 
 
@@ -112,7 +115,7 @@ class WatchedFacts:
         """Find out what may be read. Raises KubeError when there is no answer, or the credentials are not accepted."""
         # One first: credentials that are not accepted are so for all.
         await self._admit(Source.CLASSES)
-        others = {Source.ALL_PODS, Source.DRIVER_PODS, Source.LEASES, Source.CLASSES}
+        others = {*_NOT_WATCHED, Source.ALL_PODS, Source.LEASES, Source.CLASSES}
         sources = [source for source in Source if source not in others]
         await asyncio.gather(*(self._admit(source) for source in sources))
 
@@ -138,7 +141,7 @@ class WatchedFacts:
         """Return the facts of this moment."""
         snapshot = self._store.snapshot()
         read = {source for source, reflector in self._reflectors.items() if reflector.synced.is_set()}
-        read |= {Source.ALL_PODS, Source.DRIVER_PODS} if Source.PODS in read else set()
+        read |= {*_NOT_WATCHED, Source.ALL_PODS} if Source.PODS in read else set(_NOT_WATCHED)
         read |= {Source.LEASES} if Source.LEASES not in self.skipped else set()
         return Facts(
             now=now,

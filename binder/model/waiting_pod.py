@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain
 
+from binder.matching.claim_state import unusable_state
 from binder.matching.controller_match import committed_volume
 from binder.matching.matching import binding_mode, class_of, requested_rejection
 from binder.model.ledger import Ledger
@@ -64,9 +65,8 @@ def waiting_pod(
     ephemeral = {claim.name for claim in pod.claims if claim.ephemeral}
     for key in pod.claim_keys:
         claim = snapshot.claims.get(key)
-        if claim is None or claim.deleting or claim.phase == "Lost":
-            return None
-        if claim.name in ephemeral and claim.owner != pod.uid:
+        owned = claim is not None and claim.name in ephemeral
+        if claim is None or unusable_state(claim, pod.uid if owned else "") is not None:
             return None
         if claim.volume_name:
             runs = _bound(snapshot, claim, ties)

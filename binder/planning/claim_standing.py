@@ -4,21 +4,15 @@ The order of the checks is kube-scheduler's (volumebinding PreFilter): a pod who
 the PV controller is not delayed by us, and not served by us either.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
 from binder.assignment.volume_policy import reject_use
+from binder.matching.claim_state import ClaimState, claim_state, state_rejection
 from binder.matching.controller_match import committed_volume
-from binder.matching.matching import (
-    binding_mode,
-    class_of,
-    controller_rejection,
-    is_mine,
-    requested_rejection,
-    selector_too_large,
-)
+from binder.matching.matching import class_of, controller_rejection, is_mine, requested_rejection, selector_too_large
 from binder.matching.rejection import Reason, Rejection
 from binder.model.decision import Mode, Reject, Wait
 from binder.model.ledger import Hold
@@ -36,6 +30,14 @@ from kube.objects.model import (
 
 _ONE_WRITE: Final = timedelta(seconds=1)
 """When to retry while something is being written for another pod, if its end is not seen before."""
+
+_UNUSABLE: Final = frozenset({ClaimState.LOST, ClaimState.DELETING, ClaimState.NOT_OWNED})
+
+_LEFT_TO_PV_CONTROLLER: Final[Mapping[ClaimState, Reason]] = {
+    ClaimState.CLASS_MISSING: Reason.CLASS_NOT_FOUND,
+    ClaimState.MODE_MISSING: Reason.BINDING_MODE_MISSING,
+    ClaimState.IMMEDIATE: Reason.IMMEDIATE_CLAIM,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,21 +95,12 @@ def standing_of(view: View, pod: Pod, key: str, now: datetime, *, owned: bool) -
     claim = view.snapshot.claims.get(key)
     if claim is None:
         return Wait(pod, Reason.CLAIM_NOT_FOUND)
-    if owned and claim.owner != pod.uid:
-        # VolumeIsForPod in k8s.io/component-helpers storage/ephemeral/ephemeral.go
-        owner = f"owner {claim.owner}" if claim.owner else "no owner"
-        evidence = _about(claim, Reason.CLAIM_NOT_OWNED, "a claim created for this pod's ephemeral volume", owner)
-        return Reject(pod, Reason.CLAIM_NOT_OWNED, (evidence,))
-    if claim.phase == "Lost":
-        return Reject(
-            pod, Reason.CLAIM_LOST, (_about(claim, Reason.CLAIM_LOST, "a claim whose volume exists", "Lost"),)
-        )
-    if claim.deleting:
-        evidence = _about(claim, Reason.CLAIM_DELETING, "a claim not being deleted", "deletionTimestamp is set")
-        return Reject(pod, Reason.CLAIM_DELETING, (evidence,))
+    state = claim_state(claim, view.snapshot.classes, pod.uid if owned else "")
+    if state in _UNUSABLE and (rejection := state_rejection(key, claim, state)) is not None:
+        return Reject(pod, rejection.reason, (rejection,))
     if claim.volume_name:
         return _named(view, pod, claim)
-    return _unbound(view, pod, claim, now)
+    return _unbound(view, pod, claim, state, now)
 
 
 def mode_of(storage_class: StorageClass, settings: PlanSettings) -> Mode:
@@ -136,21 +129,15 @@ def _named(view: View, pod: Pod, claim: Claim) -> Standing | Wait | Reject:
     return Reject(pod, Reason.REQUESTED_VOLUME_MISMATCH, (evidence,))
 
 
-def _unbound(view: View, pod: Pod, claim: Claim, now: datetime) -> Standing | Wait | Reject:
-    classes = view.snapshot.classes
-    name = class_of(claim)
-    if name and name not in classes:
-        return Wait(pod, Reason.CLASS_NOT_FOUND)
-    binding = binding_mode(claim, classes)
-    if binding is None:
-        return Wait(pod, Reason.BINDING_MODE_MISSING)
-    if binding != WAIT_FOR_FIRST_CONSUMER:
-        return Wait(pod, Reason.IMMEDIATE_CLAIM)
+def _unbound(view: View, pod: Pod, claim: Claim, state: ClaimState, now: datetime) -> Standing | Wait | Reject:
+    if state in _LEFT_TO_PV_CONTROLLER:
+        return Wait(pod, _LEFT_TO_PV_CONTROLLER[state])
+    storage_class = view.snapshot.classes[class_of(claim)]
     unread = selector_too_large(claim)
-    if unread is not None and mode_of(classes[name], view.settings) is not Mode.OFF:
+    if unread is not None and mode_of(storage_class, view.settings) is not Mode.OFF:
         return Reject(pod, unread.reason, (unread,))
     return (
-        _being_written(view, pod, claim, now) or _committed(view, pod, claim) or _free(view, claim, classes[name], now)
+        _being_written(view, pod, claim, now) or _committed(view, pod, claim) or _free(view, claim, storage_class, now)
     )
 
 
@@ -257,7 +244,3 @@ def _half_reserved(view: View, claim: Claim, now: datetime) -> str:
         if name in snapshot.volumes and _reservation_holds(view, claim, snapshot.volumes[name], now):
             return name
     return ""
-
-
-def _about(claim: Claim, reason: Reason, wanted: str, offered: str) -> Rejection:
-    return Rejection(reason, claim.key, wanted, offered)

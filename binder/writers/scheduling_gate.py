@@ -11,6 +11,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from binder.matching.claim_state import unusable_state
 from binder.matching.matching import is_mine
 from binder.model.decision import Placement
 from binder.model.waiting_pod import waiting_pod
@@ -154,7 +155,7 @@ class SchedulingGate:
                 held = True
             else:
                 held = await self._is_held(claim, known.held | _held(key, self._client.snapshot()))
-            if not held or (claim is not None and (claim.deleting or claim.phase == "Lost")):
+            if not held or (claim is not None and unusable_state(claim) is not None):
                 return False
         return True
 

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from binder.assignment.volume_policy import reject_use
 from binder.health.node_storage import reject_storage
+from binder.matching.claim_state import state_rejection, unusable_state
 from binder.matching.matching import controller_rejection, is_mine, provisioner_of, scheduler_rejection
 from binder.matching.rejection import Reason, Rejection
 from binder.model.view import View
@@ -141,11 +142,8 @@ def _reject_claim(claim: Claim, snapshot: Snapshot) -> Rejection | None:
     fresh = snapshot.claims.get(claim.key)
     if fresh is None or fresh.uid != claim.uid:
         return Rejection(Reason.CLAIM_NOT_FOUND, claim.key, "the claim that was scheduled", "deleted")
-    if fresh.deleting:
-        return Rejection(Reason.CLAIM_DELETING, claim.key, "a claim not being deleted", "being deleted")
-    if fresh.phase == "Lost":
-        return Rejection(Reason.CLAIM_LOST, claim.key, "the volume it was bound to", "phase Lost")
-    return None
+    unusable = unusable_state(fresh)
+    return None if unusable is None else state_rejection(claim.key, fresh, unusable)
 
 
 def _reject_node(name: str, node: Node | None) -> Rejection | None:

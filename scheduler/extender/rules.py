@@ -16,14 +16,15 @@ from msgspec.structs import replace
 
 from binder.health.node_storage import NodeStorage
 from binder.health.published_health import published_health
+from binder.matching.claim_state import ClaimState, claim_state
 from binder.matching.index import VolumeIndex
-from binder.matching.matching import binding_mode, provisioner_of, selector_too_large
+from binder.matching.matching import provisioner_of, selector_too_large
 from binder.matching.rejection import Reason
 from binder.matching.scheduler_match import prebound_volume, volume_taken
 from binder.reservation.contract import Annotations, ClaimReservation, VolumeReservation
 from csi.health.verdict import UNHEALTHY
 from kube.objects.labels import NodeSelector
-from kube.objects.model import SELECTED_NODE, WAIT_FOR_FIRST_CONSUMER, Claim, Volume, value_of
+from kube.objects.model import Claim, Volume
 from kube.rules.selectors import node_matches
 from kube.rules.topology import zone_of
 from kube.store.snapshot import Snapshot
@@ -132,7 +133,7 @@ def problem_of_volume(volume: Volume, annotations: Annotations) -> VolumeProblem
 def pod_claims(snapshot: Snapshot, keys: Iterable[str], now: datetime, annotations: Annotations) -> KnownClaims:
     """Look up a pod's claims. Those that other components decide about (Immediate, dynamic and begun) are omitted."""
     claims = [snapshot.claims[key] for key in keys if key in snapshot.claims]
-    waiting = [claim for claim in claims if _is_open(claim, snapshot)]
+    waiting = [claim for claim in claims if claim_state(claim, snapshot.classes) is ClaimState.OPEN]
     return KnownClaims(
         bound=tuple(claim for claim in claims if claim.volume_name),
         open=tuple(
@@ -287,12 +288,6 @@ def _is_reserved_place(storage: Storage, reservation: ClaimReservation, labels: 
     if volume is None:
         return bool(reservation.zone) and zone_of(labels) == reservation.zone
     return node_matches(volume.node_affinity, labels)
-
-
-def _is_open(claim: Claim, snapshot: Snapshot) -> bool:
-    begun = claim.bind_completed or value_of(claim.annotations, SELECTED_NODE) is not None
-    delayed = binding_mode(claim, snapshot.classes) == WAIT_FOR_FIRST_CONSUMER
-    return delayed and not begun and not claim.volume_name
 
 
 def _prebound(claim: Claim, snapshot: Snapshot) -> Volume | None:

@@ -11,14 +11,14 @@ from math import inf
 from typing import Final
 
 from binder.matching.claim_shape import ClaimShape, family_of
+from binder.matching.claim_state import claim_state, state_rejection, unusable_state
 from binder.matching.evidence import affinity_text, quantity_text
 from binder.matching.index import VolumeIndex
-from binder.matching.matching import binding_mode, class_of, selector_too_large
+from binder.matching.matching import class_of, selector_too_large
 from binder.matching.rejection import Reason, Rejection
 from binder.matching.scheduler_match import prebound_volume, volume_taken
 from kube.objects.model import (
     SELECTED_NODE,
-    WAIT_FOR_FIRST_CONSUMER,
     Claim,
     CSIStorageCapacity,
     Node,
@@ -69,14 +69,15 @@ def claims_of(pod: Pod, snapshot: Snapshot) -> PodClaims | Rejection:
     for named in pod.claims:
         key = f"{pod.namespace}/{named.name}"
         claim = snapshot.claims.get(key)
-        rejected = _reject_claim(key, claim, pod.uid if named.ephemeral else None)
-        if rejected is not None:
+        unusable = unusable_state(claim, pod.uid if named.ephemeral else "")
+        if unusable is not None and (rejected := state_rejection(key, claim, unusable)) is not None:
             return rejected
         if claim is not None:
             claims.append(claim)
     delayed = [claim for claim in claims if not claim.fully_bound]
     for claim in delayed:
-        rejected = _reject_unbound(claim, snapshot.classes)
+        state = claim_state(claim, snapshot.classes)
+        rejected = state_rejection(claim.key, claim, state) or selector_too_large(claim)
         if rejected is not None:
             return rejected
     return _sorted_out(pod, claims, delayed, snapshot)
@@ -101,41 +102,6 @@ def static_volume(
     named = [snapshot.volumes[name] for name in snapshot.volumes_by_claim.get(claim.key, ())]
     prebound = prebound_volume(claim, node_labels, named, taken) if named else None
     return volume_taken(prebound, node_labels, lambda: index.smallest(claim, node_labels, taken))
-
-
-def _reject_claim(key: str, claim: Claim | None, owner: str | None) -> Rejection | None:
-    """Return the first problem of a claim (podHasPVCs). `owner` is the uid of the pod that has to own it."""
-    if claim is None:
-        return Rejection(Reason.CLAIM_NOT_FOUND, key, "an existing claim", "none")
-    if claim.phase == "Lost":
-        volume = claim.volume_name or "(none)"
-        return Rejection(Reason.CLAIM_LOST, key, f"the volume it was bound to, {volume}", "phase Lost")
-    if claim.deleting:
-        return Rejection(Reason.CLAIM_DELETING, key, "a claim not being deleted", "being deleted")
-    if owner is not None and claim.owner != owner:
-        wanted = "a claim created for this pod's ephemeral volume"
-        return Rejection(Reason.CLAIM_NOT_OWNED, key, wanted, f"owner {claim.owner}" if claim.owner else "no owner")
-    return None
-
-
-def _reject_unbound(claim: Claim, classes: Mapping[str, StorageClass]) -> Rejection | None:
-    """Return why an unbound claim makes its pod unschedulable, None if it is bound with the node."""
-    mode = binding_mode(claim, classes)
-    name = class_of(claim)
-    if mode is None:
-        return Rejection(Reason.BINDING_MODE_MISSING, claim.key, f"a volumeBindingMode of class {name}", "none")
-    if mode != WAIT_FOR_FIRST_CONSUMER or claim.volume_name:
-        state = (
-            f"requests volume {claim.volume_name}, not bound yet" if claim.volume_name else _immediate(name, classes)
-        )
-        return Rejection(Reason.IMMEDIATE_CLAIM, claim.key, "a bound claim", state)
-    return selector_too_large(claim)
-
-
-def _immediate(name: str, classes: Mapping[str, StorageClass]) -> str:
-    if not name:
-        return "unbound, without a class"
-    return f"unbound, class {name} " + ("binds immediately" if name in classes else "does not exist")
 
 
 def _sorted_out(

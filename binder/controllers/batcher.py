@@ -1,7 +1,7 @@
 """Collects keys for a short while and answers them together, as Karpenter's provisioner batches pods."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Final, Generic, TypeVar
 
 from kube.clock import Clock
@@ -42,13 +42,20 @@ class Batcher(Generic[T]):
     """Batches never overlap. A key that is requested again before its batch begins is in it once.
 
     `work` answers a batch; what it leaves open is answered with None. `size_of` is how much of `max_size` a key takes:
-    those beyond wait for the next batch.
+    those beyond wait for the next batch. `gain_nothing` says of the first keys of a burst whether waiting for others
+    is of no use to them: their batch begins after the first window.
     """
 
     def __init__(
-        self, clock: Clock, work: Callable[[Batch[T]], Awaitable[None]], size_of: Callable[[str], int], max_size: int
+        self,
+        clock: Clock,
+        work: Callable[[Batch[T]], Awaitable[None]],
+        size_of: Callable[[str], int],
+        max_size: int,
+        gain_nothing: Callable[[Collection[str]], bool],
     ) -> None:
         self._clock = clock
+        self._gain_nothing = gain_nothing
         self._work = work
         self._size_of = size_of
         self._max_size = max_size
@@ -70,9 +77,11 @@ class Batcher(Generic[T]):
             self._batches.cancel()
 
     async def _run(self) -> None:
+        first = True
         try:
             while self._requests:
-                await self._gather()
+                await self._gather(first=first)
+                first = False
                 batch = self._next()
                 try:
                     await self._work(batch)
@@ -82,13 +91,15 @@ class Batcher(Generic[T]):
         finally:
             self._batches = None
 
-    async def _gather(self) -> None:
+    async def _gather(self, *, first: bool) -> None:
         started = self._clock.monotonic()
         waiting, window = 0, MIN_IDLE_SECONDS
         while len(self._requests) > waiting and self._clock.monotonic() - started < MAX_BATCH_SECONDS:
             waiting = len(self._requests)
             await self._clock.sleep(window)
-            window = min(2 * window, MAX_IDLE_SECONDS)
+            if first and self._gain_nothing(self._requests):
+                return
+            first, window = False, min(2 * window, MAX_IDLE_SECONDS)
 
     def _next(self) -> Batch[T]:
         """Take the keys that have waited longest, as many as a batch may have."""

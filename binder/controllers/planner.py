@@ -12,17 +12,19 @@ until the volumes have been read.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
+from itertools import islice
 from typing import Final
 
 from binder.assignment.volume_policy import reject_health
 from binder.controllers.available_volumes import AvailableVolumes
 from binder.controllers.batcher import Batch, Batcher
 from binder.health.node_storage import NodeStorage
+from binder.matching.index import VolumeIndex
 from binder.matching.matching import class_of
 from binder.matching.rejection import Reason
 from binder.model.decision import Decision, Finish, Placement, Reject, Reserve, Wait
@@ -32,6 +34,7 @@ from binder.model.view import PlanSettings, View
 from binder.model.waiting_pod import Waiting, all_waiting, refreshed
 from binder.planning.commitment import decisive
 from binder.planning.plan import Caches, holds_of, plan
+from binder.planning.pod_claims import open_claims
 from binder.planning.pod_demand import demand_of
 from binder.planning.spare_volumes import spare_volumes
 from binder.rebalance.integer_program import Solve
@@ -43,6 +46,10 @@ from kube.store.store import Store
 
 MAX_CLAIMS_PER_PASS: Final = 5000
 """Claims after which further pods wait for the next pass."""
+FIRST_PODS: Final = 50
+"""At most so many pods are planned before it is known which pods come with them."""
+CHOICE: Final = 4
+"""They must have a choice of so many times as many volumes as they are."""
 ANSWERED_IN_A_TURN: Final = 25
 """Pods and claims whose decisions are returned without a pause: each begins its writes in the same turn."""
 
@@ -75,7 +82,9 @@ class Planner:
         self._waiting: Waiting | None = None
         self._changed: dict[str, None] = {}
         """Pods that may have come to wait for a node, or have ceased to, since `_waiting` was computed."""
-        self._batcher: Batcher[Decision] = Batcher(clock, self._pass, self._claims_of, MAX_CLAIMS_PER_PASS)
+        self._batcher: Batcher[Decision] = Batcher(
+            clock, self._pass, self._claims_of, MAX_CLAIMS_PER_PASS, self._have_plenty
+        )
 
     async def prepare(self) -> None:
         """Before `following`: index the Available volumes."""
@@ -139,6 +148,23 @@ class Planner:
     def _claims_of(self, pod_key: str) -> int:
         pod = self._store.snapshot().pods.get(pod_key)
         return 0 if pod is None else len(pod.claims)
+
+    def _have_plenty(self, pod_keys: Collection[str]) -> bool:
+        """Whether few pods wait, with one claim each and a choice of so many volumes that none is in another's way.
+
+        Planned with those to come they would hardly get other volumes. Planned at once, they occupy the PV controller
+        before it has seen the claims of the others: it spends one of its 20 requests a second on an Event about each
+        that it sees before a volume names it.
+        """
+        if len(pod_keys) > FIRST_PODS:
+            return False
+        snapshot = self._store.snapshot()
+        pods = [snapshot.pods[key] for key in pod_keys if key in snapshot.pods]
+        return all(len(pod.claims) == 1 for pod in pods) and all(
+            _has(self._available.index, claim, CHOICE * len(pods))
+            for pod in pods
+            for claim in open_claims(pod, snapshot)
+        )
 
     async def _pass(self, requests: Batch[Decision]) -> None:
         snapshot, now = self._store.snapshot(), self._clock.now()
@@ -232,6 +258,11 @@ class Planner:
 
     def _users_changed(self, claim_key: str) -> None:
         self._changed.update(dict.fromkeys(self._store.snapshot().pods_by_claim.get(claim_key, ())))
+
+
+def _has(index: VolumeIndex, claim: Claim, number: int) -> bool:
+    """Whether at least so many Available volumes fit the claim."""
+    return sum(1 for _ in islice(index.candidates(claim), number)) == number
 
 
 def _pass(

@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from binder.controllers.batcher import MAX_BATCH_SECONDS, MAX_IDLE_SECONDS, MIN_IDLE_SECONDS
-from binder.controllers.planner import MAX_CLAIMS_PER_PASS, Planner
+from binder.controllers.planner import CHOICE, FIRST_PODS, MAX_CLAIMS_PER_PASS, Planner
 from binder.model.decision import Decision, Reserve
 from binder.model.view import PlanSettings
 from binder.rebalance.integer_program import IntegerProgram, Solution, Solve, solve
@@ -99,6 +99,44 @@ async def test_a_pod_alone_does_not_wait_for_others(desk: Desk) -> None:
     task = desk.decide("red")
     await desk.clock.advance(MIN_IDLE_SECONDS)
     assert task.done()
+
+
+@pytest.mark.parametrize(
+    ("volumes", "claims", "at_once"),
+    [
+        pytest.param(CHOICE * 2, ["blue"], True, id="volumes to spare"),
+        pytest.param(CHOICE * 2 - 1, ["blue"], False, id="too few volumes"),
+        pytest.param(CHOICE * 4, ["blue", "red"], False, id="a pod with two claims"),
+    ],
+)
+async def test_the_first_pods_of_a_burst_wait_only_for_what_they_may_compete_with(
+    desk: Desk, volumes: int, claims: list[str], at_once: bool
+) -> None:
+    for number in range(3, volumes + 1):
+        desk.store.volumes.upsert(volume(f"pv-{number}", zone="a"))
+    desk.store.pods.upsert(pod("blue", claims=claims))
+    tasks = [desk.decide("red")]
+    await desk.clock.advance(MIN_IDLE_SECONDS / 2)
+    tasks.append(desk.decide("blue"))
+    await desk.clock.advance(MIN_IDLE_SECONDS / 2)
+    assert [task.done() for task in tasks] == [at_once] * 2
+    await desk.clock.advance(MAX_BATCH_SECONDS)
+    assert all(task.done() for task in tasks)
+
+
+async def test_of_a_crowd_no_pod_is_planned_before_the_others(desk: Desk) -> None:
+    for number in range(CHOICE * (FIRST_PODS + 1)):
+        desk.store.volumes.upsert(volume(f"spare-{number}", zone="a"))
+    tasks = [desk.decide("red")]
+    await desk.clock.advance(MIN_IDLE_SECONDS / 2)
+    for number in range(FIRST_PODS):
+        desk.store.claims.upsert(claim(f"c{number}"))
+        desk.store.pods.upsert(pod(f"p{number}", claims=[f"c{number}"]))
+        tasks.append(desk.decide(f"p{number}"))
+    await desk.clock.advance(MIN_IDLE_SECONDS / 2)
+    assert not any(task.done() for task in tasks)
+    await desk.clock.advance(MAX_BATCH_SECONDS)
+    assert all(task.done() for task in tasks)
 
 
 async def test_a_decision_stands_while_the_pod_its_reservation_and_its_volumes_do(desk: Desk) -> None:

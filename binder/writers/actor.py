@@ -25,20 +25,21 @@ from binder.reporting.observe import ConflictKind, ReservationMetrics
 from binder.reservation.contract import ClaimReservation, Holder, VolumeReservation
 from binder.reservation.release import doubles, former_reservations, names, reference_is_ours
 from binder.reservation.writes import Patch, commit_volume, names_uid, reserve_claim, reserve_volume
-from binder.writers.complete import Completer
-from binder.writers.keyed_locks import KeyedLocks
-from binder.writers.object_client import FASTER, TRIES, ObjectClient
-from binder.writers.preconditions import (
+from binder.writers.attempt import (
     ActSettings,
     EndedAttempt,
     LostPlacement,
-    Preconditions,
     same_offer,
     side_by_side,
     what_happened,
 )
+from binder.writers.complete import Completer
+from binder.writers.keyed_locks import KeyedLocks
+from binder.writers.object_client import FASTER, TRIES, ObjectClient
+from binder.writers.preconditions import Preconditions
 from binder.writers.rollback import Held, Rollback
 from binder.writers.unbound_proofs import UnboundProofs
+from binder.writers.write_checks import WriteChecks
 from kube.clock import Now
 from kube.errors import KubeError, Unavailable
 from kube.objects.api_resource import CLAIMS, VOLUMES
@@ -55,7 +56,7 @@ class Applier:
     """Writes reservations for one holder of the Lease."""
 
     client: ObjectClient
-    preconditions: Preconditions
+    checks: WriteChecks
     rollback: Rollback
     proofs: UnboundProofs
     clock: Now
@@ -106,7 +107,7 @@ class Applier:
         """
         claim, volume, mode, read = placement.claim, placement.volume, decision.mode, False
         for _ in range(TRIES):
-            self.preconditions.require_healthy(placement, volume)
+            self.checks.require_healthy(placement, volume)
             if self._is_held(volume, claim, mode, now):
                 if read:
                     return volume
@@ -147,7 +148,7 @@ class Applier:
 
     async def _same_offer(self, placement: Placement, before: Volume, mode: Mode, now: datetime) -> Volume:
         """Read a volume that changed meanwhile; return it if it is still the one that was chosen, or is committed."""
-        fresh = (await self.preconditions.reread(placement, before.name)).record
+        fresh = (await self.checks.reread(placement, before.name)).record
         if fresh.resource_version == before.resource_version:
             return fresh
         committed = mode is not Mode.ANNOTATE and self._is_held(fresh, placement.claim, mode, now)

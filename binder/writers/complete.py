@@ -31,16 +31,10 @@ from binder.reporting.observe import ConflictKind, ReservationMetrics
 from binder.reservation.contract import Annotations
 from binder.reservation.release import names
 from binder.reservation.writes import bind_claim, bind_volume, claim_status_bound, volume_phase_bound
+from binder.writers.attempt import EndedAttempt, LostPlacement, same_offer, side_by_side, what_happened
 from binder.writers.object_client import FASTER, TRIES, LiveVolume, ObjectClient
-from binder.writers.preconditions import (
-    EndedAttempt,
-    LostPlacement,
-    Preconditions,
-    same_offer,
-    side_by_side,
-    what_happened,
-)
 from binder.writers.rollback import Held
+from binder.writers.write_checks import WriteChecks
 from kube.clock import Now
 from kube.errors import Unavailable
 from kube.objects.api_resource import CLAIMS, VOLUMES, Resource
@@ -60,7 +54,7 @@ class Completer:
     """Binds volumes to claims. Nothing of ours remains on the objects: the claimRef with its uid is the reservation."""
 
     client: ObjectClient
-    preconditions: Preconditions
+    checks: WriteChecks
     clock: Now
     metrics: ReservationMetrics
     annotations: Annotations
@@ -109,13 +103,13 @@ class Completer:
         claim, live = placement.claim, self._as_known(placement.volume.name)
         for _ in range(TRIES):
             if live is None or live.record.phase == "Bound":
-                live = await self.preconditions.reread(placement, placement.volume.name)
+                live = await self.checks.reread(placement, placement.volume.name)
             if not is_mine(claim, live.record) or controller_rejection(claim, live.record, delayed=True) is not None:
                 raise self._lost(placement, VOLUMES, f"volume {live.record.name} {what_happened(live.record)}")
             if names(live.record, claim):
                 return live
             try:
-                self.preconditions.require_healthy(placement, live.record)
+                self.checks.require_healthy(placement, live.record)
                 body = bind_volume(live.record, claim, self.annotations)
                 return await self.client.patch_volume(live.record, body)
             except FASTER:
@@ -135,14 +129,14 @@ class Completer:
         """
         claim, volume, in_doubt = placement.claim, placement.volume, False
         for _ in range(TRIES):
-            self.preconditions.require_healthy(placement, volume)
+            self.checks.require_healthy(placement, volume)
             try:
                 written = await self.client.patch_volume(volume, bind_volume(volume, claim, self.annotations))
             except (*FASTER, Unavailable) as failure:
                 if isinstance(failure, Unavailable) and not in_doubt:
                     in_doubt = True
                     ours.append((claim, volume.name))
-                live = await self.preconditions.reread(placement, volume.name)
+                live = await self.checks.reread(placement, volume.name)
                 if names(live.record, claim):
                     return live
                 if not same_offer(volume, live.record, claim, self.annotations, now):
@@ -186,11 +180,11 @@ class Completer:
 
     async def _finish(self, at: _At, placement: Placement, live: LiveVolume) -> Volume:
         """Second to fourth write: the volume's phase, the claim, the claim's status."""
-        self.preconditions.require_reach(at.pod, at.node)
+        self.checks.require_reach(at.pod, at.node)
         live = await self._mark_bound(placement, live)
         if not placement.claim.volume_name:
-            self.preconditions.require_healthy(placement, live.record)
-            self.preconditions.require_reach(at.pod, at.node)
+            self.checks.require_healthy(placement, live.record)
+            self.checks.require_reach(at.pod, at.node)
         claim = await self._claim_step(
             placement,
             placement.claim,
@@ -209,16 +203,16 @@ class Completer:
     async def _mark_bound(self, placement: Placement, live: LiveVolume) -> LiveVolume:
         known = self.client.snapshot().volumes.get(live.record.name)
         if known is not None and known.resource_version > live.record.resource_version:
-            live = await self.preconditions.reread(placement, known.name)
+            live = await self.checks.reread(placement, known.name)
         for _ in range(TRIES):
             if self._is_bound(placement, live.record):
                 return live
-            self.preconditions.require_healthy(placement, live.record)
+            self.checks.require_healthy(placement, live.record)
             try:
                 live = await self.client.patch_volume(live.record, volume_phase_bound(), "status")
             except FASTER:
                 self.metrics.conflicted(VOLUMES.plural, ConflictKind.RESOURCE_VERSION)
-                live = await self.preconditions.reread(placement, live.record.name)
+                live = await self.checks.reread(placement, live.record.name)
         if self._is_bound(placement, live.record):
             return live
         raise LostPlacement(placement, f"volume {live.record.name} kept changing")

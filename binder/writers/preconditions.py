@@ -1,119 +1,32 @@
-"""What is checked again inside a worker's turn, for which a decision may have waited, and how its attempt ends.
+"""What is checked again when a worker's turn begins, for which a decision may have waited.
 
 Every volume needs a verdict that is still recent. Pod and claims are read from the API server if volumes are going to
-be committed, and the node for which they were chosen has to fit the pod still. A volume's health is evaluated in the
-version that is about to be written, never in the one that was planned with. This module also has what all writers
-share: the settings of writing, and when a volume is still the one that was offered.
+be committed, and the node for which they were chosen has to fit the pod still. What is checked of a volume right before
+it is written is in `binder.writers.write_checks`.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
-from typing import Final, TypeVar
+from dataclasses import replace
 
-import msgspec
 from msgspec import structs
 
-from binder.assignment.volume_policy import reject_health
-from binder.health.node_storage import NodeStorage
-from binder.matching.index import VolumeIndex
 from binder.matching.matching import is_mine
 from binder.matching.node_fit import reject_node, reject_reach, reject_resources
-from binder.matching.rejection import Reason
-from binder.model.decision import Finish, Lost, Mode, Outdated, Placement, Reserve
-from binder.model.view import PlanSettings, View
-from binder.model.waiting_pod import waiting_pod
+from binder.model.decision import Finish, Mode, Placement, Reserve
 from binder.planning.commitment import decisive, may_commit
-from binder.planning.let_go import leaves_a_node
-from binder.reservation.contract import Annotations
+from binder.writers.attempt import OutdatedDecision, side_by_side
 from binder.writers.health_gate import HealthGate
-from binder.writers.object_client import LiveVolume, ObjectClient
-from kube.clock import Clock
-from kube.objects.model import BIND_COMPLETED, SELECTED_NODE, Claim, Pod, Volume, value_of
+from binder.writers.object_client import ObjectClient
+from kube.clock import Now
+from kube.objects.model import BIND_COMPLETED, SELECTED_NODE, Claim, Pod, value_of
 from kube.store.node_view import node_view
-
-
-@dataclass(frozen=True, slots=True)
-class ActSettings:
-    """The user's settings for writing. `ttl`: how long a reservation lasts."""
-
-    annotations: Annotations = field(default_factory=Annotations)
-    ttl: timedelta = timedelta(minutes=10)
-
-
-class EndedAttempt(Exception):
-    """Ends the attempt for a pod before everything is written."""
-
-    def __init__(self, outcome: Lost | Outdated) -> None:
-        super().__init__(outcome.why)
-        self.outcome = outcome
-
-
-class LostPlacement(EndedAttempt):
-    """Another writer was faster, or the volume must not be used any more."""
-
-    def __init__(self, placement: Placement, why: str, reason: Reason = Reason.CLAIMED_BY_OTHER) -> None:
-        super().__init__(Lost(placement, why, reason))
-
-
-class OutdatedDecision(EndedAttempt):
-    """The pod has to be planned again."""
-
-    def __init__(self, why: str) -> None:
-        super().__init__(Outdated(why))
-
-
-def same_offer(chosen: Volume, fresh: Volume, claim: Claim, annotations: Annotations, now: datetime) -> bool:
-    """Whether a volume that changed since it was chosen is still usable for the claim and offers the same."""
-    reservation = annotations.reservation_of(fresh)
-    if reservation is not None and reservation.excludes(now, claim):
-        return False
-    unchanged = msgspec.structs.replace(fresh, resource_version=chosen.resource_version, annotations=chosen.annotations)
-    return unchanged == chosen
-
-
-def what_happened(fresh: Volume) -> str:
-    """Return in a few words why a volume is no longer the one that was chosen."""
-    if fresh.deleting:
-        return "is being deleted"
-    if fresh.claim is not None:
-        return f"was taken by claim {fresh.claim.key}"
-    return "changed"
-
-
-S = TypeVar("S")
-T = TypeVar("T")
-
-AT_ONCE: Final = 4
-"""Claims of one pod that are read or bound concurrently."""
-
-
-async def side_by_side(work: Callable[[S], Awaitable[T]], subjects: Iterable[S]) -> list[T]:
-    """Let all finish, then raise the first failure: no bind is interrupted because another one failed."""
-    turns = asyncio.Semaphore(AT_ONCE)
-
-    async def in_turn(subject: S) -> T:
-        async with turns:
-            return await work(subject)
-
-    results = await asyncio.gather(*map(in_turn, subjects), return_exceptions=True)
-    for result in results:
-        if isinstance(result, BaseException):
-            raise result
-    return [result for result in results if not isinstance(result, BaseException)]
 
 
 class Preconditions:
     """Checks again what a decision was based on."""
 
-    def __init__(self, client: ObjectClient, gate: HealthGate, clock: Clock, settings: PlanSettings) -> None:
-        self._client = client
-        self._gate = gate
-        self._clock = clock
-        self._settings = settings
-        self._no_index = VolumeIndex()
-        self._node_storage = NodeStorage()
+    def __init__(self, client: ObjectClient, gate: HealthGate, clock: Now) -> None:
+        self._client, self._gate, self._clock = client, gate, clock
 
     async def refreshed(self, decision: Reserve) -> Reserve:
         """Return the decision with its present claims. Raises OutdatedDecision if it has to be made again."""
@@ -142,46 +55,6 @@ class Preconditions:
             await self._gate.probe(decision.volumes, now)
         if self._gate.is_slow(decision.volumes):
             raise OutdatedDecision("the driver of a chosen volume is slow to answer")
-
-    async def reread(self, placement: Placement, name: str) -> LiveVolume:
-        """Read a volume of the placement that changed. Raises LostPlacement if it is gone."""
-        live = await self._client.volume(name)
-        if live is None:
-            raise LostPlacement(placement, f"volume {name} was deleted")
-        return live
-
-    def require_healthy(self, placement: Placement, volume: Volume) -> None:
-        """Evaluate the version of the volume that is about to be written, or a newer one that is known.
-
-        Raises LostPlacement if the volume must not be used, OutdatedDecision if it has to be probed again.
-        """
-        snapshot = self._client.snapshot()
-        known = snapshot.volumes.get(volume.name)
-        if known is not None and known.uid == volume.uid and known.resource_version > volume.resource_version:
-            volume = known
-        view = View(
-            snapshot,
-            self._no_index,
-            verdicts=self._gate.verdicts,
-            settings=self._settings,
-            node_storage=self._node_storage,
-        )
-        rejected = reject_health(view, volume, self._clock.now())
-        if rejected is not None:
-            raise LostPlacement(placement, f"volume {volume.name}: {rejected.offered}", rejected.reason)
-        if volume.driver and (volume.driver, volume.handle) not in self._gate.verdicts:
-            raise OutdatedDecision(f"new health information about volume {volume.name} arrived since the probe")
-
-    def require_reach(self, pod: Pod, node: str = "") -> None:
-        """Raise OutdatedDecision if the pod's volumes, as known now, leave it no node; `node` is the likeliest one.
-
-        The affinity of a volume may change after it was committed (MutablePVNodeAffinity, KEP-5381).
-        """
-        snapshot = self._client.snapshot()
-        seen = snapshot.pods.get(pod.key, pod)
-        waiting = waiting_pod(snapshot, self._settings.annotations, seen)
-        if waiting is not None and not leaves_a_node(waiting, snapshot.nodes, node):
-            raise OutdatedDecision(f"no node that fits pod {pod.key} reaches all of its volumes any more")
 
     async def _claim(self, planned: Claim) -> Claim:
         fresh = await self._client.claim(planned.key)

@@ -26,14 +26,16 @@ from binder.reporting.release_events import ReleaseAnnouncer
 from binder.reservation.contract import Holder
 from binder.solver.solver_process import SolverMetrics, SolverProcess
 from binder.writers.actor import Actor, Applier
+from binder.writers.attempt import ActSettings
 from binder.writers.complete import Completer
 from binder.writers.health_gate import HealthGate, Probes
 from binder.writers.keyed_locks import KeyedLocks
 from binder.writers.object_client import ObjectClient
-from binder.writers.preconditions import ActSettings, Preconditions
+from binder.writers.preconditions import Preconditions
 from binder.writers.rollback import Rollback
 from binder.writers.scheduling_gate import SchedulingGate
 from binder.writers.unbound_proofs import UnboundProofs
+from binder.writers.write_checks import WriteChecks
 from csi.health.health import HealthRecord
 from csi.health.verdict import USABLE
 from csi.records import HealthRecords
@@ -169,17 +171,17 @@ def compose(  # noqa: PLR0913 - all that a term needs of its process, by name
     client = ObjectClient(api, store, annotations)
     rollback = Rollback(client, clock, metrics.reservations, annotations)
     gate = HealthGate(probes, settings.health.max_age, clock)
-    preconditions = Preconditions(client, gate, clock, planning)
+    checks = WriteChecks(client, gate, clock, planning)
     proofs = UnboundProofs(store)
-    applier = Applier(client, preconditions, rollback, proofs, clock, metrics.reservations, acting, holder)
-    completer = Completer(client, preconditions, clock, metrics.reservations, annotations)
+    applier = Applier(client, checks, rollback, proofs, clock, metrics.reservations, acting, holder)
+    completer = Completer(client, checks, clock, metrics.reservations, annotations)
     wakeups, announcer = Wakeups(store, pods, clock), announcer or Announcer(events, clock)
     gate.usable_after_all.append(lambda volume: wakeups.room_in(class_of(volume)))
     reconciler = Reconciler(
         store=store,
         planner=Planner(store, gate, clock, planning, aside=aside, solving=solving),
         gate=gate,
-        actor=Actor(preconditions, applier, completer, rollback, locks, turns),
+        actor=Actor(Preconditions(client, gate, clock), applier, completer, rollback, locks, turns),
         scheduling_gate=SchedulingGate(client, annotations, announcer, turns=lifts, writers=turns),
         announcer=announcer,
         wakeups=wakeups,

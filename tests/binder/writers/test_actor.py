@@ -10,7 +10,7 @@ from binder.model.decision import Applied, Mode, Placement, Reserve
 from binder.reporting.observe import ConflictKind
 from binder.reservation.contract import DEFAULT_PREFIX
 from binder.reservation.release import Cause
-from binder.writers.preconditions import LostPlacement
+from binder.writers.attempt import LostPlacement
 from binder.writers.rollback import Held
 from kube.client.transport import Request
 from kube.errors import LeadershipLost

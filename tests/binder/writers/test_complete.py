@@ -8,7 +8,7 @@ import pytest
 
 from binder.model.decision import Mode
 from binder.reporting.observe import ConflictKind
-from binder.writers.preconditions import AT_ONCE
+from binder.writers.attempt import AT_ONCE
 from kube.client.transport import Request
 from tests.binder.world import World, bind
 from tests.fakes.kube_api import failure

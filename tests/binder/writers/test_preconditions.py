@@ -10,7 +10,7 @@ import pytest
 from binder.controllers.deference import COMMIT_AFTER
 from binder.model.decision import Mode
 from binder.reservation.contract import Annotations
-from binder.writers.preconditions import same_offer
+from binder.writers.attempt import same_offer
 from csi.health.verdict import HealthState, Verdict
 from kube.client.transport import Request
 from kube.objects.model import Volume

@@ -14,7 +14,6 @@ from typing import Final
 from binder.controllers.deference import Deference
 from binder.controllers.planner import Planner
 from binder.controllers.pod_progress import PodProgress
-from binder.controllers.probed_plan import probed_decision
 from binder.controllers.wakeups import Wakeups
 from binder.matching.matching import binding_mode, class_of
 from binder.matching.rejection import Reason
@@ -24,7 +23,7 @@ from binder.planning.pod_claims import all_bound, begun, claims_of, nothing_left
 from binder.reporting.announce import Announcer
 from binder.reporting.observe import BindMetrics
 from binder.writers.actor import Actor
-from binder.writers.health_gate import HealthGate
+from binder.writers.health_gate import MAX_SLOW, PATIENCE, HealthGate
 from binder.writers.scheduling_gate import KnownClaim, SchedulingGate
 from kube.backoff import backoff
 from kube.clock import Clock
@@ -37,6 +36,12 @@ logger = logging.getLogger(__name__)
 
 PODS_AT_ONCE: Final = 1000
 """Pods that may be collected, wait for a driver or be written concurrently. Writers have their own limit."""
+ROUNDS: Final = 10
+"""Plans with probes in between, before the pod yields to others: together far shorter than an Unknown is believed, so
+that none of them offers a volume that was Unknown in an earlier one.
+"""
+MAX_PROBE_SECONDS: Final = PATIENCE
+"""Seconds that probes may take without making the plan too old to execute."""
 UNKNOWN_REPORTED_AFTER: Final = 10.0
 """Seconds for which a pod must have got nothing because the health of volumes is unknown before that is reported: a
 driver may only be slow, or be restarting.
@@ -107,7 +112,7 @@ class Reconciler:
         elif (wait := self._deference.seconds_left(pod)) > 0:
             progress.waits_for = Reason.PROGRESSING
             return wait
-        decision = await probed_decision(self.planner, self.gate, self.clock, key)
+        decision = await self._probed_decision(key)
         if isinstance(decision, Finish) and (wait := self._deference.seconds_left(pod, decision)) > 0:
             self._progress(key).waits_for = Reason.PROGRESSING
             return wait
@@ -119,6 +124,32 @@ class Reconciler:
             self._progress(key).waits_for = Reason.PROGRESSING
             return wait
         return await self._carry_out(pod, decision, known)
+
+    async def _probed_decision(self, key: str) -> Decision | None:
+        """Plan, and probe what was chosen, until all of it has a recent verdict; None if that takes too long or the pod
+        is gone.
+
+        If it takes too long because drivers do not report on volumes, the pod is rejected for that.
+        """
+        withheld: Reject | None = None
+        for _ in range(ROUNDS):
+            decision = await self.planner.decide(key)
+            if not isinstance(decision, Reserve | Finish):
+                return decision
+            began = self.clock.monotonic()
+            try:
+                # After a first volume without a verdict, those that may be chosen next are probed as well.
+                spare = () if withheld is None else await self.planner.spare(decision, MAX_SLOW)
+                probed = await self.gate.probe(decision.volumes, self.clock.now(), spare)
+            except BaseException:
+                self.planner.settled(key)
+                raise
+            in_time = self.clock.monotonic() - began <= MAX_PROBE_SECONDS
+            if not probed or (in_time and self.planner.stands(decision)):
+                return decision
+            withheld = self.planner.withheld(decision) or withheld
+        self.planner.settled(key)
+        return withheld
 
     async def _carry_out(self, pod: Pod, decision: Decision, known: Mapping[str, KnownClaim]) -> float | None:
         if isinstance(decision, Reserve | Finish):

@@ -48,7 +48,7 @@ from tests.running_task import running
 from tests.test_architecture import ARCHITECTURE, FLOWCHARTS, arrows_of, modules_in
 
 EVENT: Stack = ("kube/client/reflector", "kube/store/collection", "binder/controllers/wakeups", "kube/workqueue")
-DECIDING: Stack = ("kube/workqueue", "binder/controllers/reconciler", "binder/controllers/probed_plan")
+DECIDING: Stack = ("kube/workqueue", "binder/controllers/reconciler")
 PLANNING: Stack = (*DECIDING, "binder/controllers/planner")
 PASS: Stack = (
     "binder/controllers/batcher",

@@ -29,7 +29,8 @@ class KnownDriver:
     def is_found_by_stem(self) -> bool:
         """Whether the driver's name is in the line of each of its workloads, in its name or its namespace."""
         stem = stem_of(self.name).lower()
-        return all(stem in f"{self.namespace} {name}" for name in self.workloads)
+        # Two letters, such as `pd`, are in many names.
+        return len(stem) > 2 and all(stem in f"{self.namespace} {name}" for name in self.workloads)
 
     @property
     def workloads(self) -> tuple[str, ...]:

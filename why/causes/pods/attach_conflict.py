@@ -13,6 +13,7 @@ from binder.matching.rejection import Reason
 from kube.objects.model import READ_WRITE_ONCE, READ_WRITE_ONCE_POD, Claim, Node, Pod, Volume, VolumeAttachment
 from kube.plain_text import shell
 from kube.rules.duration import age_text
+from why.causes.drivers.logs import ATTACHER, logs_or_workloads
 from why.causes.finding import Finding, Step
 from why.causes.kubelets import NodeState, power_advice, shown, state_of
 from why.causes.leases import lease_name, look_for_pv_controller
@@ -130,7 +131,7 @@ def _hanging(facts: Facts, attachment: VolumeAttachment) -> tuple[Step, tuple[Ev
         if details is None or not details.detach_error:
             return None
         note = f"{attachment.attacher} cannot detach it: see the driver's logs"
-        return Step(shell("kubectl describe volumeattachment {}", attachment.name), note), ()
+        return logs_or_workloads(facts, attachment.attacher, ATTACHER, note), ()
     age = facts.now - details.deleted
     if age < _USUAL:
         note = f"{attachment.attacher} is detaching it: wait until this is gone"

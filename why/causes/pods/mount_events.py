@@ -88,7 +88,7 @@ def path_not_prepared(facts: Facts, pod: Pod) -> Finding | None:
         f"A volume of the pod cannot be mounted on node {pod.node_name}.",
         (pod_link(pod, f"on node {pod.node_name}"),),
         (Evidence(pod_object(pod, "status.containerStatuses"), "", f'"{words}"'),),
-        (Step(on_pod("describe", pod)),),
+        (Step(f"{on_pod('get', pod)} -o yaml", "its volumeMounts name the subPath: see whether the volume has it"),),
     )
 
 

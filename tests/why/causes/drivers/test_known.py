@@ -80,3 +80,8 @@ def test_of_names_that_several_drivers_use_the_namespace_decides() -> None:
 def test_a_provisioner_that_is_only_a_pod_is_looked_for_among_pods() -> None:
     command = look_for("k8s.io/minikube-hostpath", "deploy,daemonset")
     assert command == "kubectl get deploy,daemonset,pod -A | grep -e storage-provisioner"
+
+
+def test_a_name_of_two_letters_is_in_too_many_others() -> None:
+    command = look_for("pd.csi.storage.gke.io", "deploy,daemonset")
+    assert command == "kubectl get deploy,daemonset -A | grep -e csi-gce-pd-controller -e csi-gce-pd-node -e pdcsi-node"

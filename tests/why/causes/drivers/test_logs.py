@@ -167,3 +167,13 @@ def test_the_volume_of_no_driver_is_shown_itself() -> None:
     nfs = {**made, "spec": {**spec, "nfs": {"server": "10.0.0.9", "path": "/export"}}}
     item = why("pod/db-0", placed("db-0", "data"), claimed, nfs, of_class, node("a1"), FAILED_MOUNT)
     assert item.next == ("kubectl get pv pv-1 -o yaml",)
+
+
+def test_a_driver_that_cannot_detach_is_asked_for_its_log() -> None:
+    elsewhere = unattached()
+    elsewhere["spec"]["nodeName"] = "b1"
+    elsewhere["status"] = {"attached": True, "detachError": {"message": ERROR}}
+    documents = [placed("db-0", "data"), *BOUND, node("a1"), node("b1", "b"), elsewhere, CONTROLLER]
+    item = why("pod/db-0", *documents)
+    assert item.code == "AttachConflict"
+    assert item.next == ("kubectl -n storage logs example-csi-controller-7d4b9c6f5-x2x8p -c csi-attacher",)

@@ -107,6 +107,11 @@ class Derived:
         return {}
 
     @cached_property
+    def of_drivers(self) -> dict[Hashable, Any]:
+        """Return the pods of each driver, and where their logs are, which causes.drivers caches here."""
+        return {}
+
+    @cached_property
     def static_classes(self) -> frozenset[str]:
         """Return the class names of volumes that no provisioner made."""
         return static_classes(self._snapshot.volumes.values())

@@ -40,7 +40,18 @@ def log_of_sidecar(facts: Facts, driver: str, sidecar: str, reporter: str = "") 
     sig-storage-lib-external-provisioner): its host is the pod. The pod has to be among those that were read, or hold
     a Lease.
     """
-    shown = _by_host(facts, driver, sidecar, host_of(driver, reporter)) or _by_driver(facts, driver, sidecar)
+    facts.has(Source.DRIVER_PODS)
+    facts.has(Source.LEASES)
+    host, known = host_of(driver, reporter), facts.derived.of_drivers
+    key = (driver, sidecar, host)
+    if key not in known:
+        known[key] = _log_of_sidecar(facts, driver, sidecar, host)
+    step: Step | None = known[key]
+    return step
+
+
+def _log_of_sidecar(facts: Facts, driver: str, sidecar: str, host: str) -> Step | None:
+    shown = _by_host(facts, driver, sidecar, host) or _by_driver(facts, driver, sidecar)
     if shown is None:
         return None
     of_role = [each for each in shown.containers if is_of(each, sidecar)]

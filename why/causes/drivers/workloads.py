@@ -31,8 +31,16 @@ def driver_pods(facts: Facts, driver: str, *, per_node: bool) -> list[DriverPod]
     """
     if not facts.has(Source.DRIVER_PODS):
         return []
-    every = [pod for _, pod in sorted(facts.driver_pods.items()) if pod.per_node is per_node and not pod.ended]
+    facts.has(Source.LEASES)
+    known: list[DriverPod] | None = facts.derived.of_drivers.get((driver, per_node))
+    if known is None:
+        known = facts.derived.of_drivers[driver, per_node] = _driver_pods(facts, driver, per_node=per_node)
+    return known
+
+
+def _driver_pods(facts: Facts, driver: str, *, per_node: bool) -> list[DriverPod]:
     holders = set(lease_holders(facts, driver))
+    every = [pod for _, pod in sorted(facts.driver_pods.items()) if pod.per_node is per_node and not pod.ended]
     ranks = [
         [pod for pod in every if _is_started_for(pod, driver)],
         [pod for pod in every if (pod.namespace, pod.name) in holders],

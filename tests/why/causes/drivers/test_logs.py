@@ -177,3 +177,12 @@ def test_a_driver_that_cannot_detach_is_asked_for_its_log() -> None:
     item = why("pod/db-0", *documents)
     assert item.code == "AttachConflict"
     assert item.next == ("kubectl -n storage logs example-csi-controller-7d4b9c6f5-x2x8p -c csi-attacher",)
+
+
+def test_many_claims_of_a_driver_share_one_search_for_its_pods() -> None:
+    pods = [controller(f"controller-{number}", namespace="kube-system") for number in range(3)]
+    facts = facts_of(*pods)
+    first = log_of_sidecar(facts, DRIVER, PROVISIONER, f"{DRIVER}_controller-1_uid")
+    again = log_of_sidecar(facts, DRIVER, PROVISIONER, f"{DRIVER}_controller-1_other")
+    assert first is not None
+    assert again is first

@@ -11,6 +11,7 @@ from typing import Any, Final
 from devcluster.control_plane.nodes import NodeSpec
 from devcluster.driver.process import Driver
 from devcluster.processes.component import Component
+from tests.scenarios.environment.admin import Document
 from tests.scenarios.environment.documents import HOSTNAME, ZONE
 from tests.scenarios.environment.world import World
 
@@ -80,14 +81,26 @@ async def _installed(world: World, process: Driver, *, attached: bool, tracked: 
     spec = {"attachRequired": attached, "storageCapacity": tracked}
     about = {"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": name}}
     await world.admin.create({**about, "spec": spec})
+    await world.admin.create(_controller(name, world.namespace))
     try:
         yield Installed(world, process, world.name("node"))
     finally:
         await process.stop()
+        await world.admin.delete("StatefulSet", _controller(name, "")["metadata"]["name"], world.namespace)
         await world.admin.delete("CSIDriver", name)
         for node in await world.admin.list("CSINode"):
             if any(each["name"] == name for each in node["spec"]["drivers"] or ()):
                 await world.admin.delete("CSINode", node["metadata"]["name"])
+
+
+def _controller(driver: str, namespace: str) -> Document:
+    """The driver's workload, by which it is found. Its sidecars are processes of this machine and not its pods."""
+    name = f"{driver.partition('.')[0]}-controller"
+    labels = {"app": name}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "plugin", "image": "none.example"}]}}
+    spec = {"replicas": 0, "serviceName": name, "selector": {"matchLabels": labels}, "template": template}
+    about = {"name": name, "namespace": namespace}
+    return {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": about, "spec": spec}
 
 
 async def register(world: World, driver: str, node: str, node_id: str = "", limit: int | None = None) -> None:

@@ -169,7 +169,7 @@ def test_the_volume_of_no_driver_is_shown_itself() -> None:
     assert item.next == ("kubectl get pv pv-1 -o yaml",)
 
 
-def test_a_driver_that_cannot_detach_is_asked_for_its_log() -> None:
+def test_a_failed_detach_leads_to_the_log_of_the_attacher() -> None:
     elsewhere = unattached()
     elsewhere["spec"]["nodeName"] = "b1"
     elsewhere["status"] = {"attached": True, "detachError": {"message": ERROR}}

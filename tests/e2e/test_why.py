@@ -22,7 +22,7 @@ from tests.scenarios.environment.documents import IMMEDIATE, claim, claim_spec, 
 from tests.scenarios.environment.waiting import eventually
 from tests.scenarios.environment.world import World
 from tests.scenarios.processes.controller import SYSTEM
-from tests.scenarios.processes.why_command import Asker, bound, typed
+from tests.scenarios.processes.why_command import Asker, bound, looked_up, typed
 from tests.scenarios.why.test_view import token_of
 
 VIEW = "deployment/pvc-prebinder-view"
@@ -51,7 +51,7 @@ async def test_a_volume_that_the_driver_cannot_mount(world: World, driver: Drive
     (evidence,) = item["evidence"]
     assert "FailedMount of kubelet" in evidence["object"]
     assert f"volume '{volume}' does not exist" in evidence["found"]
-    await typed(world, item["next"][0])
+    await looked_up(world, item["next"][0])  # No workload: the test plays the driver.
     create_volume(driver.root, volume, 1024**3, {"topology.kubernetes.io/zone": "zone-a"})
     await world.all_run("app", seconds=SECONDS)
     await asker.names("pod/app", "Scheduled", exit_code=0)
@@ -92,7 +92,7 @@ async def test_a_volume_that_the_driver_cannot_attach(world: World, real: DevClu
         await answered(world, attachment, {"attachError": {"message": "the array has no free port"}})
         item = await asker.names("pod/app", "AttachFailed")
         assert "the array has no free port" in item["evidence"][0]["found"]
-        await typed(world, item["next"][0])
+        await looked_up(world, item["next"][0])  # No workload: the test plays the driver.
         await answered(world, attachment, {"attached": True, "attachError": None})
         await world.all_run("app", seconds=SECONDS)
         await asker.names("pod/app", "Scheduled", exit_code=0)

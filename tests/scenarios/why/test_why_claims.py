@@ -15,7 +15,7 @@ from tests.scenarios.environment.lost_volumes import let_go
 from tests.scenarios.environment.provisioner import provisioning
 from tests.scenarios.environment.waiting import eventually
 from tests.scenarios.environment.world import World
-from tests.scenarios.processes.why_command import Asker, bound, reported, typed
+from tests.scenarios.processes.why_command import Asker, bound, looked_up, reported, typed
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -97,7 +97,7 @@ async def test_a_volume_that_is_to_grow(own_world: World, asker: Asker) -> None:
     larger = {"spec": {"resources": {"requests": {"storage": "3Gi"}}}}
     await world.admin.patch("PersistentVolumeClaim", "data", larger, world.namespace)
     item = await asker.names("pvc/data", "ResizePending")
-    await typed(world, item["next"][0])
+    await looked_up(world, item["next"][0])  # No workload: the test plays the driver.
     error = [{"type": "ControllerResizeError", "status": "True", "message": "quota"}]
     await of_claim(world, "data", {"conditions": error})
     item = await asker.names("pvc/data", "ResizeFailed")
@@ -109,7 +109,7 @@ async def test_a_volume_that_is_to_grow(own_world: World, asker: Asker) -> None:
     attributes = {"spec": {"volumeAttributesClassName": gold}}
     await world.admin.patch("PersistentVolumeClaim", "data", attributes, world.namespace)
     item = await asker.names("pvc/data", "ModifyPending")
-    await typed(world, item["next"][0])
+    await looked_up(world, item["next"][0])  # No workload: the test plays the driver.
     await of_claim(world, "data", {"currentVolumeAttributesClassName": gold})
     await asker.names("pvc/data", "Bound", exit_code=0)
 
@@ -204,7 +204,7 @@ async def test_the_volume_that_a_driver_is_to_make(own_world: World, asker: Aske
         await failed(world, driver, "rpc error: code = Unavailable desc = backend is away")
         item = await asker.names("pvc/data", "BackendError")
         assert "may still be running" in item["advice"][0]
-        await typed(world, item["next"][0])
+        await looked_up(world, item["next"][0])  # No workload: the test plays the driver.
         await failed(world, driver, "rpc error: code = InvalidArgument desc = no such parameter")
         await asker.names("pod/app", "RequestNotSupported")
         async with provisioning(world, made):

@@ -11,7 +11,7 @@ from tests.scenarios.environment.admin import Document
 from tests.scenarios.environment.documents import HOSTNAME, IMMEDIATE, claim, claim_spec, pod, pod_spec
 from tests.scenarios.environment.waiting import eventually
 from tests.scenarios.environment.world import World
-from tests.scenarios.processes.why_command import Asker, bound, reported, typed
+from tests.scenarios.processes.why_command import Asker, bound, looked_up, reported, typed
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -212,14 +212,14 @@ async def test_a_volume_that_cannot_be_attached(own_world: World, asker: Asker) 
     await answered(world, attachment, attachError={"message": "no such disk"})
     item = await asker.names("pod/app", "AttachFailed")
     assert "no such disk" in item["evidence"][0]["found"]
-    await typed(world, item["next"][0])
+    await looked_up(world, item["next"][0])  # No workload: the test plays the driver.
     await answered(world, attachment, attached=True, attachError=None)
     await asker.names("pod/app", "Scheduled", exit_code=0)
 
     # The test speaks for the kubelet, which is not there.
     await reported(world, "Pod", "app", "FailedMount", "bad superblock", "kubelet")
     item = await asker.names("pod/app", "MountFailed")
-    await typed(world, item["next"][0])
+    await looked_up(world, item["next"][0])  # No workload: the test plays the driver.
     await reported(world, "Pod", "app", "Pulled", "Container image is present", "kubelet")
     await asker.names("pod/app", "Scheduled", exit_code=0)
 

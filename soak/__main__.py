@@ -14,7 +14,7 @@ from soak.judge.history import read_file
 from soak.judge.replay import replay
 from soak.judge.writes import Authors, Parties, read
 from soak.report import report, shown
-from soak.run import soak
+from soak.run import judge_end, soak
 from soak.schedule import schedule
 from soak.stage.driver import DRIVER_RECORD
 
@@ -54,13 +54,14 @@ def main() -> int:
 
 
 def _judge_again(directory: Path) -> int:
-    """Apply the rules to a record; the final state and the logs are not checked again."""
+    """Apply the rules to a record; the logs, and that all was quiet at the end, are not checked again."""
     with (directory / "audit.log").open(encoding="utf-8", errors="replace") as lines:
         authors = Authors(read(lines, Parties()))
     changes = read_file(directory / "history.jsonl")
     judged = replay(changes, authors)
     with (directory / DRIVER_RECORD).open(encoding="utf-8") as lines:
         violations = [*judged.violations, *judge_driver(changes, authors, read_record(lines))]
+    violations += judge_end(judged.cluster, changes[-1].at)
     print("\n".join(shown(violations, changes, authors)))
     print(f"{judged.states} states, {judged.own_writes} writes of ours, {len(violations)} violations")
     return 1 if violations else 0

@@ -9,7 +9,8 @@ from typing import Final
 
 from devcluster.errors import ClusterError
 from devcluster.processes.component import Component
-from soak.schedule import NETWORK_KINDS, Operation
+from soak.schedule import GATEWAY_KINDS, NETWORK_KINDS, Operation
+from soak.stage.gateway import Gateway
 from soak.stage.network import Network
 from soak.stage.replica import Replica
 from soak.stage.stage import Stage
@@ -28,7 +29,11 @@ class Faults:
         """Let a fault begin, last and end."""
         verb, _, subject = fault.kind.partition("-")
         if fault.kind in NETWORK_KINDS:
-            await self._network(fault, self._stage.networks[int(fault.subject)])
+            number = int(fault.subject)
+            if fault.kind in GATEWAY_KINDS:
+                await self._gateway(fault, self._stage.gateways[number])
+            else:
+                await self._network(fault, self._stage.networks[number])
         elif subject in {"leader", "standby", "scheduler"}:
             replica = await self._replica(subject)
             if replica is None:
@@ -84,6 +89,13 @@ class Faults:
             await asyncio.sleep(seconds)
         driver.end()
 
+    async def _gateway(self, fault: Operation, gateway: Gateway) -> None:
+        gateway.begin(fault.kind, f"{fault.at}", float(fault.detail))
+        try:
+            await asyncio.sleep(fault.seconds)
+        finally:
+            gateway.recover()
+
     async def _network(self, fault: Operation, network: Network) -> None:
         try:
             if fault.kind == "slow":
@@ -118,6 +130,8 @@ async def all_well(stage: Stage) -> None:
     """Restart whatever does not run, so that the cluster can settle."""
     for network in stage.networks:
         network.recover()
+    for gateway in stage.gateways:
+        gateway.recover()
     for component in stage.cluster.components():
         component.resume()
         if not component.running:

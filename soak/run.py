@@ -11,6 +11,7 @@ from typing import Final
 
 from soak.faults import Faults, all_well
 from soak.judge.cluster import Cluster
+from soak.judge.commitments import judge_stuck
 from soak.judge.driver import judge_driver, read_record
 from soak.judge.history import Change
 from soak.judge.logs import judge_log
@@ -186,9 +187,14 @@ def _judge(outcome: Outcome, logs: dict[str, str], quiet_since: float, now: floa
         outcome.violations += judge_log(name, text)
 
 
+def judge_end(cluster: Cluster, now: float) -> list[Violation]:
+    """Check the final state."""
+    return [*judge_remains(cluster, now, "annotate"), *judge_stuck(cluster)]
+
+
 def judge_rest(cluster: Cluster, writes: Sequence[Write], quiet_since: float, now: float) -> list[Violation]:
     """Check the final state, and that none of ours wrote since it was quiet."""
-    violations = list(judge_remains(cluster, now, "annotate"))
+    violations = judge_end(cluster, now)
     late = [
         write
         for write in writes

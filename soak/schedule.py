@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final
 
+from soak.forgeries import FORGERIES
 from soak.terrain import CLASSES, NODES, PODS, volume_name, volumes
 
 OPERATIONS_A_SECOND: Final = 9.0
@@ -20,6 +21,9 @@ _USERS: Final[dict[str, float]] = {
     "delete-pod-and-claims": 14,
     "recreate-pod-and-claims": 8,
     "delete-claims": 2,
+    "restart-pod": 8,
+    "forge-on-claim": 6,
+    "forge-on-pod": 2,
 }
 # Repairs are more frequent than damage, or nothing could be bound any more after a while.
 _ADMINISTRATORS: Final[dict[str, float]] = {
@@ -31,6 +35,8 @@ _ADMINISTRATORS: Final[dict[str, float]] = {
     "garbage-on-claim": 2,
     "steal-annotations": 2,
     "strip-annotations": 2,
+    "forge-on-volume": 3,
+    "forge-on-node": 0.5,
     "touch-volume": 8,
     "mark-unhealthy": 5,
     "mark-healthy": 16,
@@ -57,7 +63,18 @@ _FAULTS: Final[dict[str, float]] = {
     "pause-kube-scheduler": 2,
     "kill-kube-scheduler": 0.5,
 }
-_NETWORK: Final[dict[str, float]] = {"lag": 5, "slow": 3, "cutting": 2, "cut-once": 3, "silent": 2}
+GATEWAY_KINDS: Final = (
+    "lose-answers",
+    "fail-after-write",
+    "answer-late",
+    "reject-writes",
+    "vanish-after-write",
+)
+"""Of the network's faults those that tell writes from reads: see soak.stage.gateway."""
+_NETWORK: Final[dict[str, float]] = {
+    **{"lag": 5, "slow": 3, "cutting": 2, "cut-once": 3, "silent": 2},
+    **dict.fromkeys(GATEWAY_KINDS, 3),
+}
 _DRIVER: Final[dict[str, float]] = {
     "hang-driver": 3,
     "flood-driver": 3,
@@ -147,14 +164,14 @@ def _operations(throw: Random, seconds: float) -> tuple[Operation, ...]:
         if at >= seconds:
             return tuple(operations)
         kind = throw.choices(list(kinds), list(kinds.values()))[0]
-        subject, detail = _about(kind, throw)
+        subject, detail = (_forgery if kind in FORGERIES else _about)(kind, throw)
         operations.append(Operation(round(at, 3), kind, subject, detail))
 
 
 def _about(kind: str, throw: Random) -> tuple[str, str]:
     pod, volume = str(throw.randrange(PODS)), "/".join(map(str, throw.choice(volumes())))
     detail = ""
-    if kind in {"create-pod", "recreate-pod-and-claims"}:
+    if kind in {"create-pod", "recreate-pod-and-claims", "restart-pod"}:
         detail = throw.choice(("gated", "open"))
     if kind in _USERS or kind == "garbage-on-claim":
         return pod, detail
@@ -175,6 +192,16 @@ def _about(kind: str, throw: Random) -> tuple[str, str]:
     return volume, detail
 
 
+def _forgery(kind: str, throw: Random) -> tuple[str, str]:
+    named = volume_name(*throw.choice(volumes()))
+    detail = f"{throw.choice(FORGERIES[kind])} {named} {throw.randrange(PODS)}"
+    if kind == "forge-on-node":
+        return throw.choice(NODES), detail
+    if kind == "forge-on-volume":
+        return "/".join(map(str, throw.choice(volumes()))), detail
+    return str(throw.randrange(PODS)), detail
+
+
 def _one_by_one(throw: Random, seconds: float, kinds: dict[str, float]) -> tuple[Operation, ...]:
     """Faults that do not overlap, each followed by time to recover."""
     at = throw.uniform(4, 10)
@@ -184,6 +211,9 @@ def _one_by_one(throw: Random, seconds: float, kinds: dict[str, float]) -> tuple
         lasting = throw.uniform(*_LASTING.get(kind, (1.0, 8.0)))
         subject = str(throw.randrange(2)) if kinds is _NETWORK else ""
         detail = f"{throw.uniform(0.1, 1.5):.2f}" if kind in {"slow", "cutting", "lag"} else ""
+        if kind in GATEWAY_KINDS:
+            # The timeout of the leader's requests is 5 s: some answers come after it.
+            detail = f"{throw.uniform(0.5, 7.0):.2f}"
         operations.append(Operation(round(at, 3), kind, subject, detail, round(lasting, 1)))
         at += lasting + throw.uniform(3, 12)
     return tuple(operations)
@@ -197,6 +227,7 @@ _LASTING: Final = {
     "lag": (5.0, 30.0),
     "cutting": (4.0, 15.0),
     "cut-once": (0.1, 0.2),
+    "vanish-after-write": (2.0, 12.0),
     "kill-api-server": (0.1, 3.0),
     "stop-api-server": (0.1, 3.0),
     "kill-etcd": (0.1, 3.0),

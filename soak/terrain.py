@@ -24,6 +24,9 @@ DRIVER: Final = "moody.csi.example"
 PODS: Final = 40
 VOLUMES_OF_A_CLASS: Final = 14
 GROUPS: Final = 4
+NODE_CPU: Final = "4"
+_CPU: Final = ("10m", "500m", "1", "1", "2")
+"""What pods request: more than the nodes have if most pods are there, so that room decides."""
 OUR_SCHEDULER: Final = "zone-scheduler"
 
 
@@ -110,7 +113,7 @@ def pod(number: int, *, gated: bool) -> Document:
         "name": "main",
         "image": "registry.k8s.io/pause:3.10",
         "volumeMounts": [{"name": each, "mountPath": f"/{each}"} for each in mounts],
-        "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}},
+        "resources": {"requests": {"cpu": Random(2000 + number).choice(_CPU), "memory": "16Mi"}},
     }
     spec: Document = {
         "containers": [container],

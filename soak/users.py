@@ -9,6 +9,7 @@ from typing import Any, Final
 import aiohttp
 
 from soak import terrain
+from soak.forgeries import forged
 from soak.schedule import Operation
 from soak.stage.client import Client, Document, Rejected
 from soak.stage.driver import MoodyDriver
@@ -18,6 +19,7 @@ _AT_ONCE: Final = 12
 _TRIES: Final = 20
 _BETWEEN_TRIES: Final = 0.25
 _GARBAGE: Final = "%%% not a value"
+_CLAIM: Final = "PersistentVolumeClaim"
 _TAINT: Final = {"key": "soak.example/keep-away", "effect": "NoSchedule"}
 
 
@@ -71,7 +73,35 @@ class Users:
         for document in (*self._own_claims(pod), terrain.pod(int(pod), gated=detail == "gated")):
             await self._created(document)
 
+    async def _restart_pod(self, pod: str, detail: str) -> None:
+        """Recreate a pod that has its node, on claims that it keeps, as a rolling restart does."""
+        live = await self._client.get("Pod", terrain.pod_name(int(pod)), NAMESPACE)
+        if live["spec"].get("nodeName"):
+            await self._gone("Pod", terrain.pod_name(int(pod)), NAMESPACE)
+            await self._created(terrain.pod(int(pod), gated=detail == "gated"))
+
+    async def _forge_on_claim(self, pod: str, detail: str) -> None:
+        claim = terrain.claims(int(pod))[-1]["metadata"]["name"]
+        await self._client.patch("PersistentVolumeClaim", claim, await self._forged(detail), NAMESPACE)
+
+    async def _forge_on_pod(self, pod: str, detail: str) -> None:
+        await self._client.patch("Pod", terrain.pod_name(int(pod)), await self._forged(detail), NAMESPACE)
+
     # Administrators, about volumes
+
+    async def _forge_on_volume(self, volume: str, detail: str) -> None:
+        name = terrain.volume_name(*_split(volume))
+        await self._client.patch("PersistentVolume", name, await self._forged(detail))
+
+    async def _forge_on_node(self, node: str, detail: str) -> None:
+        await self._client.patch("Node", node, await self._forged(detail))
+
+    async def _forged(self, detail: str) -> Document:
+        """Annotations that name the present claim of that pod by its uid, if there is one."""
+        kind, volume, pod = detail.split(" ")
+        claims = {each["metadata"]["name"]: each for each in await self._client.list(_CLAIM, NAMESPACE)}
+        live = claims.get(terrain.claims(int(pod))[0]["metadata"]["name"])
+        return _annotations(forged(kind, volume, int(pod), live["metadata"]["uid"] if live else ""))
 
     async def _free_released(self, _: str, __: str) -> None:
         """Make released volumes Available, as an administrator does who has dealt with the data."""

@@ -22,6 +22,7 @@ from soak.judge.facts import (
     volume_name,
 )
 from soak.judge.history import Change, Object
+from soak.judge.room import usable
 from soak.judge.writes import Party, Write
 
 LOOK_BACK: Final = 60.0
@@ -69,6 +70,12 @@ class Cluster:
     """Volume -> the writer of the reservation on it."""
     phases: dict[str, Author] = field(default_factory=dict)
     """Volume -> the writer of its phase."""
+    released: dict[str, Author] = field(default_factory=dict)
+    """Pod's uid -> the writer that removed its last gate, or that created it without one."""
+    placed: dict[str, Author] = field(default_factory=dict)
+    """Pod's uid -> the writer that gave it its node."""
+    usable_until: dict[str, float] = field(default_factory=dict)
+    """Node -> when it last ceased to take pods."""
     unreferenced_at: dict[tuple[str, str], float] = field(default_factory=dict)
     """Volume and claim uid -> when the volume ceased to refer to the claim."""
     claims_gone_at: dict[str, float] = field(default_factory=dict)
@@ -111,8 +118,8 @@ class Cluster:
                 self.claims_gone_at[change.key] = change.at
         elif change.kind == "Pod":
             self._pod(change)
-        elif change.kind == "Node" and change.after is not None:
-            self.nodes_ever[change.key] = change.after
+        elif change.kind == "Node":
+            self._node(change)
         elif change.kind == "StorageClass" and change.after is not None:
             self.modes[change.key].append((change.at, annotation(change.after, MODE) or ""))
         elif change.kind == "Lease" and change.after is not None:
@@ -120,9 +127,14 @@ class Cluster:
 
     def attribute(self, change: Change, write: Write | None) -> None:
         """Record the author of the change."""
+        author = Author(None if write is None else write.party, change.revision, change.at)
+        if change.kind == "Pod" and change.after is not None:
+            if not gates(change.after) and (change.before is None or gates(change.before)):
+                self.released[uid(change.after)] = author
+            if change.after["spec"].get("nodeName") and not (change.before or {}).get("spec", {}).get("nodeName"):
+                self.placed[uid(change.after)] = author
         if change.kind != "PersistentVolume":
             return
-        author = Author(None if write is None else write.party, change.revision, change.at)
         before, after = reference(change.before), reference(change.after)
         if after is None:
             self.references.pop(change.key, None)
@@ -170,6 +182,12 @@ class Cluster:
         reserved = reserved_for(change.before)
         if reserved is not None and reserved != reserved_for(change.after):
             self.released_at[reserved] = change.at
+
+    def _node(self, change: Change) -> None:
+        if change.after is not None:
+            self.nodes_ever[change.key] = change.after
+        if usable(change.before) and not usable(change.after):
+            self.usable_until[change.key] = change.at
 
     def _pod(self, change: Change) -> None:
         for key in claim_keys(change.object):

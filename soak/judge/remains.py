@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 from itertools import product
-from typing import Any, Final
+from typing import Final
 
 from soak.judge import facts
 from soak.judge.cluster import Cluster
-from soak.judge.facts import GATE, QUARANTINE_KEYS, RESERVATION_KEYS, key_of, reference, refers_to, uid
+from soak.judge.facts import GATE, KEYS_ON_CLAIMS, KEYS_ON_VOLUMES, QUARANTINE_KEYS, key_of, reference, refers_to, uid
 from soak.judge.history import Object
+from soak.judge.room import by_node, takes, usable
 from soak.judge.rules import Violation
 from soak.judge.writes import Party
 
@@ -39,7 +40,7 @@ def _on_volume(volume: Object, cluster: Cluster, now: float) -> Iterator[Violati
     name, named = facts.name(volume), facts.reserved_for(volume)
     author = cluster.reservations.get(name)
     revisions = [author.revision] if author else []
-    keys = [key for key in RESERVATION_KEYS if facts.annotation(volume, key) is not None]
+    keys = [key for key in KEYS_ON_VOLUMES if facts.annotation(volume, key) is not None]
     if keys:
         claim = cluster.claims.get(named[0]) if named else None
         ends = facts.expires_at(volume)
@@ -81,7 +82,7 @@ def _reference_left(volume: Object, cluster: Cluster) -> Iterator[Violation]:
 
 
 def _on_claim(claim: Object, cluster: Cluster, now: float) -> Iterator[Violation]:
-    keys = [key for key in RESERVATION_KEYS if facts.annotation(claim, key) is not None]
+    keys = [key for key in KEYS_ON_CLAIMS if facts.annotation(claim, key) is not None]
     if not keys:
         return
     name, ends = facts.annotation(claim, facts.PREFIX + "reserved-volume"), facts.expires_at(claim)
@@ -164,29 +165,18 @@ def _suits(volume: Object, claim: Object, node: Object, cluster: Cluster) -> boo
 
 
 def _takes(node: Object, pod: Object, cluster: Cluster) -> bool:
-    """Whether the node admits the pod as far as the soak's pods have constraints: taints, and other pods on it."""
-    spec = node.get("spec", {})
-    conditions = node.get("status", {}).get("conditions") or ()
-    ready = any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
-    if not ready or spec.get("unschedulable") or facts.deleting(node):
+    """Whether the node takes the pod beside those on it, and beside all that wait and may be given room there."""
+    if not usable(node):
         return False
-    if any(taint["effect"] != "PreferNoSchedule" for taint in spec.get("taints") or ()):
-        return False
-    there = [each for each in cluster.pods.values() if each["spec"].get("nodeName") == facts.name(node)]
-    there = [each for each in there if not facts.finished(each)]
-    return not any(_keeps_apart(pod, each) or _keeps_apart(each, pod) for each in there)
+    there = by_node(cluster.pods.values(), lambda _: True).get(facts.name(node), [])
+    return takes(node, [*there, *(each for each in _booked(cluster, node) if each is not pod)], pod)
 
 
-def _keeps_apart(pod: Object, other: Object) -> bool:
-    """Whether a pod's required anti-affinity by hostname selects another."""
-    terms = (
-        (pod["spec"].get("affinity") or {})
-        .get("podAntiAffinity", {})
-        .get("requiredDuringSchedulingIgnoredDuringExecution")
-    )
-    labels: dict[str, Any] = other["metadata"].get("labels") or {}
-    return any(
-        (term["labelSelector"].get("matchLabels") or {}).items() <= labels.items()
-        for term in terms or ()
-        if term["labelSelector"].get("matchLabels")
-    )
+def _booked(cluster: Cluster, node: Object) -> Iterator[Object]:
+    """Yield the waiting pods for which a volume is held that is accessible from the node."""
+    for pod in cluster.pods.values():
+        if not pod["spec"].get("nodeName") and not facts.finished(pod):
+            claims = [cluster.claims[key] for key in facts.claim_keys(pod) if key in cluster.claims]
+            volumes = [volume for claim in claims for volume in cluster.volumes_of(claim)]
+            if volumes and all(facts.reachable_from(volume, node) for volume in volumes):
+                yield pod

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from soak.judge.cluster import Cluster
+from soak.judge.commitments import committed_where_there_is_room
 from soak.judge.deeds import deeds
 from soak.judge.history import Change
 from soak.judge.requests import LEASES, identities, judge_fencing, judge_request
@@ -42,7 +43,7 @@ def replay(changes: Iterable[Change], authors: Authors) -> Judged:
             if write.party is Party.CONTROLLER:
                 judged.deeds.update(deeds(change))
             moment = Moment(change, write, judged.cluster)
-            for rule in RULES:
+            for rule in (*RULES, committed_where_there_is_room):
                 judged.violations += rule(moment)
         judged.cluster.attribute(change, write)
     return judged

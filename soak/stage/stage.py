@@ -2,10 +2,11 @@
 
 import asyncio
 import json
+import ssl
 import sys
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 from typing import Final
@@ -20,6 +21,7 @@ from soak.schedule import Setting
 from soak.stage import rights
 from soak.stage.client import Client, Document
 from soak.stage.driver import DRIVER_RECORD, PROBE_FLAGS, MoodyDriver, start_driver
+from soak.stage.gateway import Gateway, gateway_to
 from soak.stage.network import Network, network_to
 from soak.stage.recorder import FLAGS, Recorder, recording
 from soak.stage.replica import Replica
@@ -69,6 +71,7 @@ class Stage:
     recorder: Recorder
     replicas: tuple[Replica, ...]
     networks: tuple[Network, ...]
+    gateways: tuple[Gateway, ...]
     schedulers: tuple[Replica, ...]
     nodes: dict[str, Document]
     audit_log: Path
@@ -98,13 +101,14 @@ async def staged(setting: Setting, directory: Path, *, processes: bool = True) -
         recorder = await stack.enter_async_context(recording(etcd.partition("=")[2], directory / "history.jsonl"))
         client = await stack.enter_async_context(Client(cluster.server, cluster.trust))
         components = (*rights.COMPONENTS, rights.LIMITS) if processes else rights.COMPONENTS
-        nodes = spread(len(terrain.NODES))
+        nodes = [replace(node, cpu=terrain.NODE_CPU) for node in spread(len(terrain.NODES))]
         await cluster.add_nodes(nodes)
         await asyncio.gather(rights.apply(cluster, components), cluster.create_namespace(terrain.NAMESPACE))
         for name in terrain.CLASSES:
             await client.create(terrain.storage_class(name))
         await asyncio.gather(*(client.create(terrain.volume(*each)) for each in terrain.volumes()))
-        networks = [await stack.enter_async_context(network_to(cluster.server)) for _ in setting.skews]
+        gateways = [await stack.enter_async_context(_gateway(cluster)) for _ in setting.skews]
+        networks = [await stack.enter_async_context(network_to(gateway.address)) for gateway in gateways]
         replicas: list[Replica] = []
         schedulers: list[Replica] = []
         driver = None
@@ -121,11 +125,19 @@ async def staged(setting: Setting, directory: Path, *, processes: bool = True) -
             recorder,
             tuple(replicas),
             tuple(networks),
+            tuple(gateways),
             tuple(schedulers),
             {node.name: node.manifest() for node in nodes},
             audit,
             driver,
         )
+
+
+def _gateway(cluster: DevCluster) -> AbstractAsyncContextManager[Gateway]:
+    certificates = cluster.directory / "certificates"
+    trust = ssl.create_default_context(cafile=certificates / "ca.crt")
+    serving = certificates / "serving.crt"
+    return gateway_to(cluster.server, trust, serving, serving.with_suffix(".key"))
 
 
 def controller_flags(number: int, setting: Setting) -> list[str]:

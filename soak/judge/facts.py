@@ -13,10 +13,10 @@ BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
 BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
 PROBED_DRIVER: Final = "moody.csi.example"
 UNHEALTHY: Final = frozenset({"Degraded", "Inaccessible", "DataLoss"})
-_TIMES: Final = (PREFIX + "bound-at", PREFIX + "expires-at")
-KEYS_ON_VOLUMES: Final = (*(PREFIX + word for word in ("reserved-for", "reserved-for-uid", "reserved-by")), *_TIMES)
-KEYS_ON_CLAIMS: Final = (PREFIX + "reserved-volume", *_TIMES)
-"""What makes a reservation. Keys where they do not belong, and a place alone, reserve nothing and are ignored."""
+_EITHER: Final = tuple(PREFIX + word for word in ("reserved-zone", "reserved-nodes", "bound-at", "expires-at"))
+KEYS_ON_VOLUMES: Final = (*(PREFIX + word for word in ("reserved-for", "reserved-for-uid", "reserved-by")), *_EITHER)
+KEYS_ON_CLAIMS: Final = (PREFIX + "reserved-volume", *_EITHER)
+"""What belongs to a reservation, by where it belongs: elsewhere it is an unknown key, which is ignored."""
 QUARANTINE_KEYS: Final = (PREFIX + "quarantine", PREFIX + "quarantined-at")
 _BINARY: Final = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
 PLACEHOLDER: Final = "quarantine-"

@@ -71,7 +71,9 @@ def annotate(**values: str | None) -> Patch:
     return {"metadata": {"annotations": {PREFIX + word.replace("_", "-"): value for word, value in values.items()}}}
 
 
-async def claims_of(rogue: Rogue, pod: str, *classes: str, gates: tuple[str, ...] = ()) -> list[Document]:
+async def claims_of(
+    rogue: Rogue, pod: str, *classes: str, gates: tuple[str, ...] = (), cpu: str = "10m"
+) -> list[Document]:
     """Create a pod that has a claim of each class, and return the claims."""
     claims = []
     for number, class_name in enumerate(classes):
@@ -84,6 +86,7 @@ async def claims_of(rogue: Rogue, pod: str, *classes: str, gates: tuple[str, ...
     body["metadata"]["name"] = pod
     body["spec"]["volumes"] = [{"name": each, "persistentVolumeClaim": {"claimName": each}} for each in names]
     body["spec"]["containers"][0]["volumeMounts"] = [{"name": each, "mountPath": f"/{each}"} for each in names]
+    body["spec"]["containers"][0]["resources"]["requests"]["cpu"] = cpu
     body["spec"]["schedulingGates"] = [{"name": gate} for gate in gates]
     await rogue.admin.create(body)
     return claims
@@ -134,6 +137,9 @@ async def plant(rogue: Rogue) -> None:
 
     await claims_of(rogue, "early", "disks", gates=(GATE,))
     await rogue.pod("early", {"spec": {"schedulingGates": None}})  # gated is guaranteed
+
+    (huge,) = await claims_of(rogue, "huge", "local", gates=(GATE,), cpu="5")
+    await rogue.volume("local-2", reference(huge))  # no pod is committed without room
 
     # Pods that can be served are: the gate stays, and volumes of its class are left.
     await claims_of(rogue, "waiting", "shares", gates=(GATE,))
@@ -199,6 +205,7 @@ async def rogue(stack: AsyncExitStack, stage: Stage) -> Rogue:
         ("claimRefs of others stay", "hints-9"),
         ("one topology", "local-1"),
         ("gated is guaranteed", "early"),
+        ("no pod is committed without room", "huge"),
         ("only our gate", "apart"),
         ("only our fields", "hints-12"),
         ("every write is conditional", "hints-12"),

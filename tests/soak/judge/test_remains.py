@@ -117,6 +117,23 @@ def test_a_node_without_room_serves_no_pod(spec: dict[str, Any]) -> None:
     assert servable_on(story.end().pods["soak/p1"], story.end()) is None
 
 
+@pytest.mark.parametrize(("elsewhere", "fits"), [("n1", False), ("n2", True)])
+def test_a_pod_is_not_served_where_others_on_the_node_or_booked_there_leave_no_room(elsewhere: str, fits: bool) -> None:
+    story = scene()
+    full = node()
+    full["status"]["allocatable"] = {"cpu": "2", "memory": "1Gi", "pods": "110"}
+    story.write(Party.OTHER, "Node", "n1", full)
+    story.write(Party.OTHER, "PersistentVolume", "v1", volume())
+    wants = {"containers": [{"name": "main", "resources": {"requests": {"cpu": "1500m"}}}]}
+    for name, its_claim in (("p1", "c1"), ("p2", "c2")):
+        made = pod(name, its_claim)
+        story.write(Party.OTHER, "Pod", f"soak/{name}", {**made, "spec": {**made["spec"], **wants}})
+    assert servable_on(story.end().pods["soak/p1"], story.end()) == "n1"
+    story.write(Party.OTHER, "PersistentVolumeClaim", "soak/c2", claim("c2", "v2", completed=True))
+    story.write(Party.OTHER, "PersistentVolume", "v2", volume("v2", claim="c2", uid="uid-c2", node=elsewhere))
+    assert (servable_on(story.end().pods["soak/p1"], story.end()) is not None) is fits
+
+
 def test_a_pod_with_anti_affinity_is_not_served_beside_one_of_its_group() -> None:
     story = scene()
     story.write(Party.OTHER, "PersistentVolume", "v1", volume())

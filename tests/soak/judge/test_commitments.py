@@ -1,0 +1,186 @@
+"""No pod is committed where committed pods have left no room: two pods of 3 CPUs, one node of 4, or two."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from soak.judge.commitments import NO_ROOM, judge_stuck
+from soak.judge.facts import GATE
+from soak.judge.history import Object
+from soak.judge.writes import Party
+from tests.soak.story import CONTROLLER, SCHEDULER, Story, claim, node, pod, storage_class, volume
+
+OTHER = Party.OTHER
+
+
+def roomy(name: str = "n1", cpu: str = "4", **spec: Any) -> Object:
+    made = node(name, **spec)
+    made["status"]["allocatable"] = {"cpu": cpu, "memory": "64Gi", "pods": "110"}
+    return made
+
+
+def of_size(name: str, claim_name: str, cpu: str = "3", *, on: str = "", **how: Any) -> Object:
+    made = pod(name, claim_name, **how)
+    made["spec"]["containers"] = [{"name": "main", "resources": {"requests": {"cpu": cpu}}}]
+    if on:
+        made["spec"]["nodeName"] = on
+    return made
+
+
+class Place:
+    """Pods p1, p2, ... with the claims c1, c2, ..., and volumes v1, v2, ... of the class, each on one of the nodes."""
+
+    def __init__(self, nodes: Sequence[str] = ("n1",), where: Sequence[str] = ("n1", "n1")) -> None:
+        self.story, self.where = Story(), where
+        self.story.write(OTHER, "StorageClass", "disks", storage_class("complete"))
+        for name in nodes:
+            self.story.write(OTHER, "Node", name, roomy(name))
+        for number, name in enumerate(where, 1):
+            self.story.write(OTHER, "PersistentVolume", f"v{number}", volume(f"v{number}", node=name))
+            self.story.write(OTHER, "PersistentVolumeClaim", f"soak/c{number}", claim(f"c{number}"))
+            self.pod(number, OTHER, gates=(GATE,))
+        self.wait(10)
+
+    def wait(self, seconds: float) -> None:
+        self.story.wait(seconds)
+        for party in (CONTROLLER, SCHEDULER):
+            self.story.renew(party)
+
+    def pod(self, number: int, party: Party = CONTROLLER, **how: Any) -> None:
+        self.story.write(party, "Pod", f"soak/p{number}", of_size(f"p{number}", f"c{number}", **how))
+
+    def commit(self, number: int, party: Party = CONTROLLER) -> None:
+        held = volume(f"v{number}", claim=f"c{number}", uid=f"uid-c{number}", node=self.where[number - 1])
+        self.story.write(party, "PersistentVolume", f"v{number}", held)
+
+    def serve(self, number: int) -> None:
+        """Commit the volume and let the pod go."""
+        self.commit(number)
+        self.pod(number)
+
+    @property
+    def violated(self) -> bool:
+        return NO_ROOM in self.story.rules()
+
+
+def second_after(place: Place) -> bool:
+    """Whether it is a violation to commit the second pod, and to let it go, after what happened so far."""
+    assert not place.violated
+    place.serve(2)
+    return place.violated
+
+
+def test_a_second_pod_has_no_room_beside_one_that_was_let_go() -> None:
+    place = Place()
+    place.serve(1)
+    assert second_after(place)
+
+
+def test_nor_beside_one_that_came_ungated_with_a_bound_volume() -> None:
+    place = Place()
+    place.commit(1)
+    place.pod(1, OTHER)
+    place.wait(10)
+    assert second_after(place)
+
+
+def test_nor_beside_one_that_is_on_the_node() -> None:
+    place = Place()
+    place.serve(1)
+    place.pod(1, OTHER, on="n1")
+    place.wait(10)
+    assert second_after(place)
+
+
+def test_what_others_did_a_moment_ago_is_not_seen_yet() -> None:
+    place = Place(where=("n1", "n1", "n1"))
+    place.story.write(OTHER, "Pod", "soak/p3", of_size("p3", "c3", on="n1"))
+    place.wait(1)
+    assert not second_after(place)
+
+
+def test_a_node_that_was_cordoned_a_moment_ago_counts_and_one_cordoned_long_ago_does_not() -> None:
+    place = Place()
+    place.story.write(OTHER, "Node", "n1", roomy(unschedulable=True))
+    place.wait(1)
+    assert not second_after(place)
+    place.wait(10)
+    place.commit(1)
+    assert place.violated
+
+
+@pytest.mark.parametrize(("second", "wrong"), [("n2", False), ("n1", True)])
+def test_only_pods_that_can_go_nowhere_else_take_a_node_s_room(second: str, wrong: bool) -> None:
+    place = Place(nodes=("n1", "n2"), where=("n1", second))
+    place.serve(1)
+    assert second_after(place) is wrong
+
+
+def test_a_pod_that_can_move_makes_room() -> None:
+    place = Place(nodes=("n1", "n2"), where=("", "n1"))
+    place.serve(1)
+    assert not second_after(place)
+
+
+def test_a_committed_pod_that_has_no_place_itself_takes_nobody_s() -> None:
+    place = Place(where=("n1", "n1", "n1"))
+    place.serve(1)
+    place.pod(3, OTHER, gates=())
+    place.commit(3, OTHER)
+    place.pod(1, OTHER, on="n1")
+    place.wait(10)
+    place.story.write(OTHER, "Pod", "soak/p1", None)
+    assert not place.violated
+    place.pod(3, OTHER, cpu="5")
+    place.wait(10)
+    assert not second_after(place)
+
+
+def test_a_pod_that_is_gated_takes_no_room() -> None:
+    place = Place()
+    place.commit(1, OTHER)
+    place.wait(10)
+    assert not second_after(place)
+
+
+def test_a_pod_is_let_go_where_only_pods_on_nodes_have_left_no_room() -> None:
+    """kube-scheduler may preempt them, or an autoscaler add a node."""
+    place = Place(where=("n1", "n1", "n1"))
+    place.commit(2)
+    place.story.write(OTHER, "Pod", "soak/p3", of_size("p3", "c3", on="n1"))
+    place.wait(10)
+    place.pod(2)
+    assert not place.violated
+
+
+def test_anti_affinity_takes_room_as_well() -> None:
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"group": "g"}}}
+    place = Place()
+    for number in (1, 2):
+        apart = of_size(f"p{number}", f"c{number}", "1", gates=(GATE,))
+        apart["metadata"]["labels"] = {"group": "g"}
+        apart["spec"]["affinity"] = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+        place.story.write(OTHER, "Pod", f"soak/p{number}", apart)
+        assert not place.violated
+        place.commit(number)
+        place.story.write(
+            CONTROLLER, "Pod", f"soak/p{number}", {**apart, "spec": {**apart["spec"], "schedulingGates": []}}
+        )
+    assert place.violated
+
+
+def stuck(later: str) -> Story:
+    """The first pod is let go, then the second, with volumes on n1 and `later`; only the second gets a node, n1."""
+    place = Place(nodes=("n1", "n2"), where=("n1", later))
+    place.serve(1)
+    place.wait(1)
+    place.serve(2)
+    place.pod(2, OTHER, on="n1")
+    place.pod(1, OTHER, unschedulable=True)
+    return place.story
+
+
+@pytest.mark.parametrize(("later", "wrong"), [("n1", True), ("", False)])
+def test_a_pod_that_kube_scheduler_cannot_place_lost_its_room_to_one_let_go_later(later: str, wrong: bool) -> None:
+    assert bool(list(judge_stuck(stuck(later).end()))) is wrong

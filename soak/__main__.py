@@ -13,7 +13,7 @@ from soak.judge.driver import judge_driver, read_record
 from soak.judge.history import read_file
 from soak.judge.replay import replay
 from soak.judge.writes import Authors, Parties, read
-from soak.report import report, shown
+from soak.report import announcement, report, shown
 from soak.run import judge_end, soak
 from soak.schedule import schedule
 from soak.stage.driver import DRIVER_RECORD
@@ -43,9 +43,10 @@ def main() -> int:
     start = time.monotonic()
 
     def say(text: str) -> None:
-        print(f"soak, seed {seed}, {time.monotonic() - start:4.0f} s: {text}", flush=True)
+        print(f"{time.monotonic() - start:5.0f} s  {text}", flush=True)
 
-    say(f"{plan.setting}")
+    print("\n".join(announcement(plan, directory)), flush=True)
+    say("starting etcd, the API server, the controller manager, kube-scheduler, nodes, volumes, and our processes")
     outcome = asyncio.run(soak(plan, directory, say))
     text = "\n".join(report(outcome))
     (directory / "report.txt").write_text(text + "\n", encoding="utf-8")

@@ -1,7 +1,10 @@
-"""What is printed about a soak: one line of counts, and for each violation its window of history and its writes."""
+"""What is printed about a soak: before it what it does, after it one line of counts and the verdict, and for each
+violation its window of history and its writes.
+"""
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
+from pathlib import Path
 from typing import Final
 
 from soak.judge import facts
@@ -9,12 +12,27 @@ from soak.judge.history import Change
 from soak.judge.rules import Violation
 from soak.judge.writes import Authors
 from soak.run import Outcome
+from soak.schedule import Schedule
 
 SHOWN_OF_A_RULE: Final = 3
 _BEFORE: Final = 12
 _AFTER: Final = 4
 _MAX_LINE_CHARACTERS: Final = 500
 _SECONDS: Final = 60.0
+
+
+def announcement(plan: Schedule, directory: Path) -> Iterator[str]:
+    """Yield what a newcomer needs to know before a soak."""
+    minutes = plan.seconds / _SECONDS
+    yield (
+        f"Soak test, seed {plan.seed}: two controllers and a scheduler of this tree run on a real control plane, while"
+        f" random users, administrators and faults disturb them for {minutes:g} min."
+    )
+    yield "Then a judge that shares no code with the product checks every version of every object; its rules are in"
+    yield "docs/reliability.md."
+    yield f"This seed: {len(plan.operations)} operations, {len(plan.troubles)} faults; {plan.setting}"
+    yield f"It takes about 1 min to start and at most 5 min to come to rest. Everything is kept in {directory}"
+    yield ""
 
 
 def report(outcome: Outcome) -> Iterator[str]:
@@ -28,10 +46,15 @@ def report(outcome: Outcome) -> Iterator[str]:
     done = ", ".join(f"{count} {deed}" for deed, count in sorted(outcome.deeds.items()))
     yield f"the controllers, in {outcome.terms} terms: {done or 'nothing'}"
     yield from shown(outcome.violations, outcome.changes, outcome.authors)
-    if outcome.violations:
-        yield ""
-        yield f"seed {plan.seed}, {plan.setting}"
-        yield f"history, audit log and logs: {outcome.directory}"
+    if not outcome.violations:
+        yield "PASSED: no rule was violated."
+        return
+    rules = len({violation.rule for violation in outcome.violations})
+    yield ""
+    yield f"FAILED: {len(outcome.violations)} violations of {rules} rules, with the writes that led to them above."
+    yield f"seed {plan.seed}, {plan.setting}"
+    yield f"to judge the record again: python -m soak --judge {outcome.directory}"
+    yield f"history, audit log and logs: {outcome.directory}"
 
 
 def shown(violations: Sequence[Violation], changes: Sequence[Change], authors: Authors) -> Iterator[str]:

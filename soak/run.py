@@ -29,6 +29,7 @@ from soak.users import Users
 QUIET_SECONDS: Final = 15.0
 _QUIET_WITHIN: Final = 240.0
 _LOOK: Final = 0.5
+_TOLD_EVERY: Final = 30.0
 _NOISE: Final = frozenset({"Lease", "events"})
 
 
@@ -72,19 +73,33 @@ async def soak(plan: Schedule, directory: Path, say: Callable[[str], None]) -> O
     async with staged(plan.setting, directory) as stage:
         say(f"cluster started; {len(plan.operations)} operations, {len(plan.troubles)} faults to come")
         users, faults = Users(stage.client, stage.nodes, stage.driver), Faults(stage)
+        telling = asyncio.create_task(_tell(plan, users, faults, say))
         outcome.violations += await _trouble(plan, users, faults, stage)
-        say("waiting for the cluster to become quiet")
+        telling.cancel()
+        say("no more operations and faults; waiting for the cluster to become quiet")
         await _undisturbed(plan, stage)
         await _leader_at_work(stage, outcome)
         began = await _rest(stage, outcome)
         outcome.operations, outcome.rejected, outcome.faults = users.done, users.rejected, faults.done
         logs = _collect_logs(stage, directory)
         rested = time.time()
+    say(f"judging {len(stage.recorder.changes)} versions of objects")
     outcome.changes = stage.recorder.changes
     with stage.audit_log.open(encoding="utf-8", errors="replace") as lines:
         outcome.authors = Authors(read(lines, Parties()))
     _judge(outcome, logs, began, rested)
     return outcome
+
+
+async def _tell(plan: Schedule, users: Users, faults: Faults, say: Callable[[str], None]) -> None:
+    """Say how far it is, until cancelled."""
+    start = time.monotonic()
+    while True:
+        await asyncio.sleep(_TOLD_EVERY)
+        say(
+            f"{time.monotonic() - start:.0f} of {plan.seconds:.0f} s: {users.done.total()} operations"
+            f" ({users.rejected.total()} more were rejected, as expected under faults), {faults.done.total()} faults"
+        )
 
 
 async def _trouble(plan: Schedule, users: Users, faults: Faults, stage: Stage) -> list[Violation]:

@@ -116,6 +116,17 @@ class Setting:
     quarantine: bool
     reservation_ttl: str
 
+    def __str__(self) -> str:
+        words = [f"reservations of {self.reservation_ttl}", f"quarantine {'on' if self.quarantine else 'off'}"]
+        words += [f"controller-{number}'s clock {_ahead(skew)}" for number, skew in enumerate(self.skews) if skew]
+        if self.slow_replica is not None:
+            words.append(f"controller-{self.slow_replica} limited to one request a second")
+        return ", ".join(words)
+
+
+def _ahead(seconds: float) -> str:
+    return f"{abs(seconds):.0f} s {'ahead' if seconds > 0 else 'behind'}"
+
 
 @dataclass(frozen=True, slots=True)
 class Schedule:

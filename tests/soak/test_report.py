@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from soak.judge.writes import Authors
-from soak.report import report, shown
+from soak.report import announcement, report, shown
 from soak.run import Outcome
-from soak.schedule import schedule
+from soak.schedule import Setting, schedule
 from tests.soak.judge.test_rules import commit, stage
 from tests.soak.story import Story
 
@@ -36,10 +36,31 @@ def test_the_seed_and_the_place_of_the_record_are_named() -> None:
     assert lines[0].startswith("seed 7: 60 s, ")
     assert "1 violations" in lines[0]
     assert lines[-1].endswith("somewhere")
+    assert any(line.startswith("FAILED: 1 violations of 1 rules") for line in lines)
 
 
-def test_a_clean_soak_is_two_lines() -> None:
-    assert len(list(report(Outcome(schedule(7, 60), Path("somewhere"))))) == 2
+def test_a_clean_soak_is_two_lines_and_the_verdict() -> None:
+    *counts, verdict = report(Outcome(schedule(7, 60), Path("somewhere")))
+    assert len(counts) == 2
+    assert verdict.startswith("PASSED")
+
+
+def test_a_newcomer_is_told_what_happens_how_long_it_takes_and_where_the_results_are() -> None:
+    plan = schedule(7, 90)
+    text = "\n".join(announcement(plan, Path("somewhere")))
+    assert "seed 7" in text
+    assert "for 1.5 min" in text
+    assert f"{len(plan.operations)} operations, {len(plan.troubles)} faults" in text
+    assert "somewhere" in text
+    assert "docs/reliability.md" in text
+
+
+def test_how_the_replicas_differ_is_said_in_words() -> None:
+    told = str(Setting((0.0, -90.0), 0, True, "60s"))
+    assert told == (
+        "reservations of 60s, quarantine on, controller-1's clock 90 s behind,"
+        " controller-0 limited to one request a second"
+    )
 
 
 def test_what_the_controllers_did_is_counted() -> None:

@@ -28,6 +28,8 @@ NODE_CPU: Final = "4"
 _CPU: Final = ("10m", "500m", "1", "1", "2")
 """What pods request: more than the nodes have if most pods are there, so that room decides."""
 OUR_SCHEDULER: Final = "zone-scheduler"
+ABSENT_SCHEDULER: Final = "absent-scheduler"
+"""A scheduler that never comes: once committed, its pods keep their room without a node."""
 
 
 def storage_class(name: str) -> Document:
@@ -105,7 +107,8 @@ def claims(number: int) -> list[Document]:
 
 
 def pod(number: int, *, gated: bool) -> Document:
-    """A pod that mounts its claims. Some have anti-affinity to others of their group, some name our scheduler."""
+    """A pod that mounts its claims. Some have anti-affinity to others of their group, some name another
+    scheduler."""
     throw = Random(1000 + number)
     name = pod_name(number)
     mounts = [_mounted(name, claim)["name"] for claim in claims(number)]
@@ -128,6 +131,8 @@ def pod(number: int, *, gated: bool) -> Document:
         spec["affinity"] = {"podAntiAffinity": rule}
     if throw.random() < 0.25:
         spec["schedulerName"] = OUR_SCHEDULER
+    elif number % 5 == 2:
+        spec["schedulerName"] = ABSENT_SCHEDULER
     if gated:
         spec["schedulingGates"] = [{"name": GATE}]
     metadata = {"namespace": NAMESPACE, "name": name, "labels": labels}

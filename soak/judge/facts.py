@@ -11,6 +11,7 @@ GATE: Final = PREFIX + "volumes"
 MODE: Final = PREFIX + "mode"
 BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
 BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
+ABSENT_SCHEDULER: Final = "absent-scheduler"
 PROBED_DRIVER: Final = "moody.csi.example"
 UNHEALTHY: Final = frozenset({"Degraded", "Inaccessible", "DataLoss"})
 _EITHER: Final = tuple(PREFIX + word for word in ("reserved-zone", "reserved-nodes", "bound-at", "expires-at"))

@@ -6,7 +6,17 @@ from typing import Final
 
 from soak.judge import facts
 from soak.judge.cluster import Cluster
-from soak.judge.facts import GATE, KEYS_ON_CLAIMS, KEYS_ON_VOLUMES, QUARANTINE_KEYS, key_of, reference, refers_to, uid
+from soak.judge.facts import (
+    ABSENT_SCHEDULER,
+    GATE,
+    KEYS_ON_CLAIMS,
+    KEYS_ON_VOLUMES,
+    QUARANTINE_KEYS,
+    key_of,
+    reference,
+    refers_to,
+    uid,
+)
 from soak.judge.history import Object
 from soak.judge.room import by_node, takes, usable
 from soak.judge.rules import Violation
@@ -25,7 +35,8 @@ def judge_remains(cluster: Cluster, now: float, default_mode: str) -> Iterator[V
     for claim in cluster.claims.values():
         yield from _on_claim(claim, cluster, now)
     for pod in cluster.pods.values():
-        if _waits(pod) and _must_be_served(pod, cluster, default_mode):
+        for_nobody = pod["spec"].get("schedulerName") == ABSENT_SCHEDULER and not facts.gates(pod)
+        if not for_nobody and _waits(pod) and _must_be_served(pod, cluster, default_mode):
             node = servable_on(pod, cluster)
             if node is not None:
                 what = "its gate was not removed" if GATE in facts.gates(pod) else "it has no node"

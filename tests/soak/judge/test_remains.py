@@ -148,3 +148,13 @@ def test_a_pod_with_anti_affinity_is_not_served_beside_one_of_its_group() -> Non
     there["spec"]["nodeName"] = "n1"
     story.write(Party.OTHER, "Pod", "soak/p2", there)
     assert servable_on(story.end().pods["soak/p1"], story.end()) is None
+
+
+@pytest.mark.parametrize(("gates", "wrong"), [((GATE,), True), ((), False)])
+def test_a_pod_whose_scheduler_never_comes_is_only_let_go(gates: tuple[str, ...], wrong: bool) -> None:
+    story = scene(gates=gates)
+    story.write(Party.OTHER, "PersistentVolume", "v1", volume())
+    waits = pod(gates=gates)
+    waits["spec"]["schedulerName"] = "absent-scheduler"
+    story.write(Party.OTHER, "Pod", "soak/p1", waits)
+    assert bool(violations(story)) is wrong

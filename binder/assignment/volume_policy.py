@@ -16,7 +16,8 @@ def reject_use(view: View, volume: Volume, now: datetime, claim: Claim | None = 
 
     A volume without a recent verdict may be planned: it is probed before anything is written.
     """
-    return _reserved(view, volume, now, claim) or _quarantined(view, volume) or reject_health(view, volume, now)
+    own = _owned(view, volume) or _reserved(view, volume, now, claim) or _quarantined(view, volume)
+    return own or reject_health(view, volume, now)
 
 
 def reject_health(view: View, volume: Volume, now: datetime) -> Rejection | None:
@@ -47,6 +48,17 @@ def reject_health(view: View, volume: Volume, now: datetime) -> Rejection | None
         return Rejection(
             Reason.HEALTH_UNKNOWN, volume.name, f"a volume whose health {volume.driver} reports", _words(verdict)
         )
+    return None
+
+
+def _owned(view: View, volume: Volume) -> Rejection | None:
+    """Reject a volume to which a claim is bound although its claimRef is gone: the PV controller sets that again at its
+    next resync (syncBoundClaim in pv_controller.go). An unbound claim's spec.volumeName is only a user's wish.
+    """
+    snapshot = view.snapshot
+    for key in snapshot.claims_by_volume.get(volume.name, ()):
+        if volume.claim is None and snapshot.claims[key].bind_completed:
+            return Rejection(Reason.CLAIMED_BY_OTHER, volume.name, "an unbound volume", f"claim {key} is bound to it")
     return None
 
 

@@ -1,7 +1,8 @@
 """Rolls reservations back: the claim's annotations first, then the volume, each write conditional.
 
 The claim is read again right before a claimRef is removed, because rolling back what Kubernetes completed in the
-meantime would break it. Faster writers are left alone: the next reconciliation of the object decides again.
+meantime would break it, and once more after it, because no transaction spans both objects. Faster writers are left
+alone: the next reconciliation of the object decides again.
 """
 
 import logging
@@ -10,7 +11,7 @@ from collections.abc import Sequence
 from binder.reporting.observe import ConflictKind, ReservationMetrics
 from binder.reservation.contract import Annotations
 from binder.reservation.release import Release, may_clear, names, take_back
-from binder.reservation.writes import release_claim, release_volume, volume_phase_available
+from binder.reservation.writes import bind_volume, release_claim, release_volume, volume_phase_available
 from binder.writers.object_client import FASTER, TRIES, ObjectClient
 from kube.clock import Now
 from kube.errors import KubeError
@@ -103,11 +104,25 @@ class Rollback:
             return True
         try:
             body = release_volume(volume, self._annotations, clear_reference=clear_reference)
-            await self._client.patch_volume(volume, body)
+            released = await self._client.patch_volume(volume, body)
         except FASTER:
             self._metrics.conflicted(VOLUMES.plural, ConflictKind.RESOURCE_VERSION)
             return await self._client.volume(volume.name) is None
+        if clear_reference and volume.claim is not None:
+            await self._restore_if_bound(released.record, volume.claim.key)
         return True
+
+    async def _restore_if_bound(self, volume: Volume, claim_key: str) -> None:
+        """Give the volume back to a claim that the PV controller has bound between our read of the claim and the
+        removal of the claimRef. It would do so itself, but up to a resync later, when others may have the volume.
+        """
+        claim = await self._client.claim(claim_key)
+        if claim is None or claim.volume_name != volume.name or not claim.bind_completed:
+            return
+        try:
+            await self._client.patch_volume(volume, bind_volume(volume, claim, self._annotations))
+        except FASTER:
+            self._metrics.conflicted(VOLUMES.plural, ConflictKind.RESOURCE_VERSION)
 
     def _report(self, release: Release) -> None:
         subject = release.volume or release.claim

@@ -11,7 +11,7 @@ from binder.model.decision import Mode, Reject, Reserve, Wait
 from binder.model.view import PlanSettings, UnknownHealth
 from binder.planning.plan import holds_of, plan
 from csi.health.verdict import HealthState, Segment, Verdict
-from kube.objects.model import SELECTED_NODE, ClaimReference
+from kube.objects.model import BIND_COMPLETED, SELECTED_NODE, ClaimReference
 from tests.binder.views import NOW, HiddenSolution, chosen, planned, pods_of, view, without_a_clock
 from tests.builders import ZONE, claim, csi_driver, csi_node, node, pod, storage_class, volume
 
@@ -45,6 +45,22 @@ def test_none_is_reserved_when_no_zone_has_all() -> None:
     assert isinstance(decision, Reject)
     assert decision.reason is Reason.NO_JOINT_ASSIGNMENT
     assert [rejection.subject for rejection in decision.rejections] == ["zone a, node n-a", "zone b, node n-b"]
+
+
+@pytest.mark.parametrize(("completed", "gets"), [(True, "free"), (False, "named")])
+def test_a_volume_that_a_bound_claim_names_is_nobody_else_s_even_without_a_claim_ref(
+    completed: bool, gets: str
+) -> None:
+    """The PV controller gives the claim its volume back at its next resync. A name alone is a user's wish."""
+    seen = view(
+        node(),
+        volume("named", size="10Gi"),
+        volume("free", size="20Gi"),
+        claim("owner", volume_name="named", annotations={BIND_COMPLETED: "yes"} if completed else {}),
+        claim("x"),
+        pod("web", claims=("x",)),
+    )
+    assert chosen(planned(seen)["web"]) == {"x": gets}
 
 
 def test_an_assignment_that_smallest_first_misses_is_found() -> None:

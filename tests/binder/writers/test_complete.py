@@ -182,6 +182,35 @@ async def test_losing_one_volume_uncommits_the_others() -> None:
     assert all("volumeName" not in world.claim(name)["spec"] for name in names)
 
 
+async def test_a_claim_that_the_pv_controller_binds_during_the_rollback_keeps_its_volume() -> None:
+    """Between our last look at the claim and the removal of the claimRef: nothing makes these two one step."""
+    world = World(Mode.COMPLETE)
+    world.put(*(volume_object(f"pv-{number}") for number in (1, 2)), *map(claim_object, ("one", "two")))
+    world.put(pod_object("web", ("one", "two"), unschedulable=True))
+
+    def hook(request: Request) -> None:
+        if request.path.endswith("pv-2"):
+            world.server.change(
+                "persistentvolumes", "pv-2", lambda document: document["spec"].update(claimRef=copy.deepcopy(OTHER))
+            )
+        elif b'"claimRef":null' in (request.body or b"").replace(b" ", b""):
+            world.server.before_write = None
+            world.server.change("persistentvolumeclaims", "default/one", bound_by_the_pv_controller)
+
+    world.server.before_write = hook
+    async with world.process() as process:
+        await process.run()
+    claim, volume = world.claim("one"), world.volume("pv-1")
+    assert claim["spec"]["volumeName"] == "pv-1"
+    assert volume["spec"]["claimRef"]["uid"] == claim["metadata"]["uid"]
+    assert world.annotations("persistentvolumes", "pv-1") == {}
+
+
+def bound_by_the_pv_controller(claim: dict[str, Any]) -> None:
+    claim["spec"]["volumeName"] = "pv-1"
+    claim["metadata"].setdefault("annotations", {})["pv.kubernetes.io/bind-completed"] = "yes"
+
+
 async def test_a_deleted_claim_gives_its_volume_back() -> None:
     world = one_claim()
     before(world, "pv-1/status", lambda: world.server.remove("persistentvolumeclaims", "default/data"))

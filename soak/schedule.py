@@ -183,7 +183,7 @@ def _about(kind: str, throw: Random) -> tuple[str, str]:
     pod, volume = str(throw.randrange(PODS)), "/".join(map(str, throw.choice(volumes())))
     detail = ""
     if kind in {"create-pod", "recreate-pod-and-claims", "restart-pod"}:
-        detail = throw.choice(("gated", "open"))
+        detail = throw.choice(("gated", "gated", "open"))
     if kind in _USERS or kind == "garbage-on-claim":
         return pod, detail
     if kind in {"cordon", "uncordon", "taint", "untaint", "lose-node"}:

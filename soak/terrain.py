@@ -87,6 +87,15 @@ def is_ephemeral(number: int) -> bool:
     return number % 8 == 5
 
 
+def waits_for_ever(number: int) -> bool:
+    """Whether the pod has a scheduler that never comes. It requests half a node."""
+    return number % 4 == 2
+
+
+def _cpu(number: int) -> str:
+    return "2" if waits_for_ever(number) else Random(2000 + number).choice(_CPU)
+
+
 def claims(number: int) -> list[Document]:
     """The claims of a pod: one to three, mostly of one class. Also those that Kubernetes creates for it.
 
@@ -116,7 +125,7 @@ def pod(number: int, *, gated: bool) -> Document:
         "name": "main",
         "image": "registry.k8s.io/pause:3.10",
         "volumeMounts": [{"name": each, "mountPath": f"/{each}"} for each in mounts],
-        "resources": {"requests": {"cpu": Random(2000 + number).choice(_CPU), "memory": "16Mi"}},
+        "resources": {"requests": {"cpu": _cpu(number), "memory": "16Mi"}},
     }
     spec: Document = {
         "containers": [container],
@@ -129,10 +138,10 @@ def pod(number: int, *, gated: bool) -> Document:
         term = {"topologyKey": HOSTNAME, "labelSelector": {"matchLabels": {"group": labels["group"]}}}
         rule = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
         spec["affinity"] = {"podAntiAffinity": rule}
-    if throw.random() < 0.25:
-        spec["schedulerName"] = OUR_SCHEDULER
-    elif number % 5 == 2:
+    if waits_for_ever(number):
         spec["schedulerName"] = ABSENT_SCHEDULER
+    elif throw.random() < 0.25:
+        spec["schedulerName"] = OUR_SCHEDULER
     if gated:
         spec["schedulingGates"] = [{"name": GATE}]
     metadata = {"namespace": NAMESPACE, "name": name, "labels": labels}

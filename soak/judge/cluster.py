@@ -78,6 +78,8 @@ class Cluster:
     """Node -> when it last ceased to take pods."""
     unreferenced_at: dict[tuple[str, str], float] = field(default_factory=dict)
     """Volume and claim uid -> when the volume ceased to refer to the claim."""
+    bound: dict[str, Author] = field(default_factory=dict)
+    """Claim's uid -> the writer of its volumeName."""
     claims_gone_at: dict[str, float] = field(default_factory=dict)
     """Claim's key -> when the last one of that name was deleted."""
     released_at: dict[tuple[str, str], float] = field(default_factory=dict)
@@ -133,6 +135,8 @@ class Cluster:
                 self.released[uid(change.after)] = author
             if change.after["spec"].get("nodeName") and not (change.before or {}).get("spec", {}).get("nodeName"):
                 self.placed[uid(change.after)] = author
+        if change.kind == "PersistentVolumeClaim" and volume_name(change.after) != volume_name(change.before):
+            self.bound[uid(change.object)] = author
         if change.kind != "PersistentVolume":
             return
         before, after = reference(change.before), reference(change.after)

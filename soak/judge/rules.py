@@ -50,9 +50,14 @@ class Moment:
 
     @property
     def commits_anew(self) -> bool:
-        """Whether the claimRef names another claim than before, which is not a placeholder of quarantine."""
+        """Whether the claimRef names another claim than before, which is not a placeholder of quarantine, nor bound to
+        the volume already.
+        """
         before, after = reference(self.change.before), reference(self.change.after)
         if after is None or self.change.after is None or facts.is_placeholder(self.change.after):
+            return False
+        claim = self.cluster.claims.get(after[0])
+        if claim is not None and facts.bind_completed(claim) and facts.volume_name(claim) == self.change.key:
             return False
         return before is None or before[0] != after[0]
 
@@ -197,8 +202,20 @@ def a_claim_ref_of_others_is_never_cleared(moment: Moment) -> Iterator[Violation
         text = f"claimRef {_shown(before)} cleared, which {author.party} wrote in {author.revision}"
         yield moment.violation("claimRefs of others stay", text, author.revision)
     claim = cluster.claims.get(before[0])
-    if claim is not None and before[1] == uid(claim) and facts.volume_name(claim) == change.key:
+    bound = claim is not None and before[1] == uid(claim) and facts.volume_name(claim) == change.key
+    if claim is not None and bound and moment.was_there(cluster.bound.get(uid(claim))):
         yield moment.violation("a bind is never undone", f"claimRef {_shown(before)} cleared, whose claim is bound")
+
+
+def what_a_claim_is_bound_to_is_never_given_to_another(moment: Moment) -> Iterator[Violation]:
+    """Also if the volume lost its claimRef in the moment in which its claim was bound."""
+    change, cluster = moment.change, moment.cluster
+    if change.kind != "PersistentVolume" or not moment.commits_anew:
+        return
+    for key in sorted(cluster.naming[change.key]):
+        claim = cluster.claims[key]
+        if facts.bind_completed(claim) and moment.was_there(cluster.bound.get(uid(claim))):
+            yield moment.violation("one volume, one claim", f"committed although claim {key} is bound to it")
 
 
 def volumes_of_a_pod_are_in_one_topology(moment: Moment) -> Iterator[Violation]:
@@ -282,6 +299,7 @@ RULES: Final[tuple[Callable[[Moment], Iterator[Violation]], ...]] = (
     volume_name_is_written_whole_and_in_mode_complete,
     only_those_are_committed_who_may_be,
     a_claim_ref_of_others_is_never_cleared,
+    what_a_claim_is_bound_to_is_never_given_to_another,
     volumes_of_a_pod_are_in_one_topology,
     a_gate_is_lifted_when_all_volumes_are_held,
     only_our_fields_are_written,

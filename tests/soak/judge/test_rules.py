@@ -114,6 +114,19 @@ def bind_undone(story: Story) -> None:
     story.write(CONTROLLER, "PersistentVolume", "v1", volume())
 
 
+def bind_undone_that_others_finished_long_ago(story: Story) -> None:
+    commit(story, "v1")
+    story.write(OTHER, "PersistentVolumeClaim", "soak/c1", claim(volume_name="v1", completed=True))
+    story.wait(5)
+    story.write(CONTROLLER, "PersistentVolume", "v1", volume())
+
+
+def the_volume_of_a_bound_claim_given_to_another(story: Story) -> None:
+    story.write(OTHER, "PersistentVolumeClaim", "soak/c2", claim("c2", "v1", completed=True))
+    story.wait(5)
+    commit(story, "v1")
+
+
 def two_topologies(story: Story) -> None:
     story.write(OTHER, "PersistentVolumeClaim", "soak/c2", claim("c2"))
     story.write(OTHER, "Pod", "soak/p1", pod("p1", "c1", "c2", gates=(GATE,)))
@@ -197,6 +210,8 @@ VIOLATIONS: tuple[tuple[Callable[[Story], None], str], ...] = (
     (volume_name_of_a_volume_that_is_not_ours, "volumeName"),
     (others_claim_ref_cleared, "claimRefs of others stay"),
     (bind_undone, "a bind is never undone"),
+    (bind_undone_that_others_finished_long_ago, "a bind is never undone"),
+    (the_volume_of_a_bound_claim_given_to_another, "one volume, one claim"),
     (two_topologies, "one topology"),
     (a_label, "only our fields"),
     (another_gate, "only our gate"),
@@ -221,6 +236,15 @@ def test_a_whole_bind_for_a_gated_pod_violates_nothing() -> None:
     commit(story, "v1", phase="Bound")
     story.write(CONTROLLER, "PersistentVolumeClaim", "soak/c1", claim(volume_name="v1", completed=True))
     story.write(CONTROLLER, "Pod", "soak/p1", pod())
+    assert story.judged().violations == []
+
+
+def test_a_volume_given_back_to_a_claim_that_was_bound_a_moment_ago_violates_nothing() -> None:
+    story = stage()
+    commit(story, "v1")
+    story.write(OTHER, "PersistentVolumeClaim", "soak/c1", claim(volume_name="v1", completed=True))
+    story.write(CONTROLLER, "PersistentVolume", "v1", volume(health="Degraded"))
+    commit(story, "v1", health="Degraded")
     assert story.judged().violations == []
 
 

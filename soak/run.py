@@ -11,10 +11,10 @@ from typing import Final
 
 from soak.faults import Faults, all_well
 from soak.judge.cluster import Cluster
-from soak.judge.commitments import judge_stuck
 from soak.judge.driver import judge_driver, read_record
 from soak.judge.history import Change
 from soak.judge.logs import judge_log
+from soak.judge.placement.commitments import judge_stuck
 from soak.judge.remains import judge_remains
 from soak.judge.replay import replay
 from soak.judge.rules import Violation

@@ -22,7 +22,7 @@ from soak.judge.facts import (
     volume_name,
 )
 from soak.judge.history import Change, Object
-from soak.judge.room import usable
+from soak.judge.placement.room import usable
 from soak.judge.writes import Party, Write
 
 LOOK_BACK: Final = 60.0

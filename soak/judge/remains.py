@@ -18,7 +18,7 @@ from soak.judge.facts import (
     uid,
 )
 from soak.judge.history import Object
-from soak.judge.room import by_node, takes, usable
+from soak.judge.placement.room import by_node, takes, usable
 from soak.judge.rules import Violation
 from soak.judge.writes import Party
 

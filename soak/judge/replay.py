@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from soak.judge.cluster import Cluster
-from soak.judge.commitments import committed_where_there_is_room
 from soak.judge.deeds import deeds
 from soak.judge.history import Change
+from soak.judge.placement.commitments import committed_where_there_is_room
 from soak.judge.requests import LEASES, identities, judge_fencing, judge_request
 from soak.judge.rules import RULES, Moment, Violation
 from soak.judge.writes import Authors, Party, Write

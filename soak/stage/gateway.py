@@ -26,7 +26,7 @@ LOSE, FAIL, DELAY, REJECT, VANISH = (
     "vanish-after-write",
 )
 """What is done to writes: the connection breaks, or 500 is answered, after the write took effect; the answer is late;
-500 is answered and nothing is written; after one write that took effect nothing is answered to anybody.
+500 is answered and nothing is written; after one write that took effect no request is answered.
 """
 MOODS: Final = (LOSE, FAIL, DELAY, REJECT, VANISH)
 _READS: Final = frozenset({"GET", "HEAD"})
@@ -109,7 +109,7 @@ class Gateway:
         return response
 
     def _cut(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Break the connection; the response that is returned reaches nobody."""
+        """Break the connection; the response that is returned is not sent."""
         if request.transport is not None:
             self._open.discard(request.transport)
             _abort(request.transport)

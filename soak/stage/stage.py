@@ -4,7 +4,7 @@ import asyncio
 import json
 import ssl
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from itertools import count
@@ -13,7 +13,7 @@ from typing import Final
 
 from devcluster.cluster import DevCluster
 from devcluster.control_plane.components import Options
-from devcluster.control_plane.nodes import spread
+from devcluster.control_plane.nodes import NodeSpec, spread
 from devcluster.credentials import kubeconfig
 from devcluster.processes.ports import LOOPBACK, free_ports
 from soak import terrain
@@ -102,31 +102,25 @@ async def staged(setting: Setting, directory: Path, *, processes: bool = True) -
         client = await stack.enter_async_context(Client(cluster.server, cluster.trust))
         components = (*rights.COMPONENTS, rights.LIMITS) if processes else rights.COMPONENTS
         nodes = [replace(node, cpu=terrain.NODE_CPU) for node in spread(len(terrain.NODES))]
-        await cluster.add_nodes(nodes)
-        await asyncio.gather(rights.apply(cluster, components), cluster.create_namespace(terrain.NAMESPACE))
-        for name in terrain.CLASSES:
-            await client.create(terrain.storage_class(name))
-        await asyncio.gather(*(client.create(terrain.volume(*each)) for each in terrain.volumes()))
+        await _terrain(cluster, client, nodes, components)
         gateways = [await stack.enter_async_context(_gateway(cluster)) for _ in setting.skews]
         networks = [await stack.enter_async_context(network_to(gateway.address)) for gateway in gateways]
-        replicas: list[Replica] = []
-        schedulers: list[Replica] = []
-        driver = None
+        driver: MoodyDriver | None = None
+        replicas: tuple[Replica, ...] = ()
+        schedulers: tuple[Replica, ...] = ()
         if processes:
             driver = await start_driver(cluster, directory / DRIVER_RECORD)
             stack.callback(driver.close)
-            probed = [f"--csi-endpoint={driver.endpoint}", *PROBE_FLAGS]
-            for number, network in enumerate(networks):
-                replicas.append(await _controller(cluster, client, number, network.address, setting, probed))
-            schedulers.append(await _scheduler(cluster, client))
+            replicas = await _controllers(cluster, client, networks, setting, driver)
+            schedulers = (await _scheduler(cluster, client),)
         yield Stage(
             cluster,
             client,
             recorder,
-            tuple(replicas),
+            replicas,
             tuple(networks),
             tuple(gateways),
-            tuple(schedulers),
+            schedulers,
             {node.name: node.manifest() for node in nodes},
             audit,
             driver,
@@ -149,6 +143,22 @@ def controller_flags(number: int, setting: Setting) -> list[str]:
         # One request a second widens every window between a read and a write.
         flags += ["--kube-api-qps=1", "--kube-api-burst=1"]
     return flags
+
+
+async def _terrain(cluster: DevCluster, client: Client, nodes: Sequence[NodeSpec], components: Sequence[str]) -> None:
+    await cluster.add_nodes(nodes)
+    await asyncio.gather(rights.apply(cluster, components), cluster.create_namespace(terrain.NAMESPACE))
+    for name in terrain.CLASSES:
+        await client.create(terrain.storage_class(name))
+    await asyncio.gather(*(client.create(terrain.volume(*each)) for each in terrain.volumes()))
+
+
+async def _controllers(
+    cluster: DevCluster, client: Client, networks: Sequence[Network], setting: Setting, driver: MoodyDriver
+) -> tuple[Replica, ...]:
+    probed = [f"--csi-endpoint={driver.endpoint}", *PROBE_FLAGS]
+    numbered = enumerate(networks)
+    return tuple([await _controller(cluster, client, each, at.address, setting, probed) for each, at in numbered])
 
 
 async def _controller(

@@ -45,7 +45,7 @@ def test_a_clean_soak_is_two_lines_and_the_verdict() -> None:
     assert verdict.startswith("PASSED")
 
 
-def test_a_newcomer_is_told_what_happens_how_long_it_takes_and_where_the_results_are() -> None:
+def test_the_announcement_names_what_happens_how_long_it_takes_and_where_the_results_are() -> None:
     plan = schedule(7, 90)
     text = "\n".join(announcement(plan, Path("somewhere")))
     assert "seed 7" in text
@@ -55,7 +55,7 @@ def test_a_newcomer_is_told_what_happens_how_long_it_takes_and_where_the_results
     assert "docs/reliability.md" in text
 
 
-def test_how_the_replicas_differ_is_said_in_words() -> None:
+def test_a_setting_describes_how_the_replicas_differ() -> None:
     told = str(Setting((0.0, -90.0), 0, True, "60s"))
     assert told == (
         "reservations of 60s, quarantine on, controller-1's clock 90 s behind,"

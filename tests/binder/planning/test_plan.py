@@ -48,9 +48,7 @@ def test_none_is_reserved_when_no_zone_has_all() -> None:
 
 
 @pytest.mark.parametrize(("completed", "gets"), [(True, "free"), (False, "named")])
-def test_a_volume_that_a_bound_claim_names_is_nobody_else_s_even_without_a_claim_ref(
-    completed: bool, gets: str
-) -> None:
+def test_a_volume_that_a_bound_claim_names_is_never_reserved_for_another(completed: bool, gets: str) -> None:
     """The PV controller gives the claim its volume back at its next resync. A name alone is a user's wish."""
     seen = view(
         node(),

@@ -8,7 +8,7 @@ import pytest
 
 import soak.judge
 
-MODULES = sorted(Path(soak.judge.__file__).parent.glob("*.py"))
+MODULES = sorted(Path(soak.judge.__file__).parent.rglob("*.py"))
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.stem)

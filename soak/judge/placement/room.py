@@ -89,7 +89,7 @@ def placeable(pods: Sequence[Waiting], nodes: Mapping[str, Object], there: Mappi
 def all_that_fit(
     pods: Iterable[Waiting], nodes: Mapping[str, Object], there: Mapping[str, Sequence[Object]]
 ) -> list[Waiting]:
-    """Return the pods that have a place at once, the first ones first: one that has none takes nobody's."""
+    """Return the pods that have a place at once, the first ones first: a pod without a place takes no room."""
     fitting: list[Waiting] = []
     for each in pods:
         if placeable([*fitting, each], nodes, there):

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from soak.judge.commitments import NO_ROOM, judge_stuck
 from soak.judge.facts import GATE
 from soak.judge.history import Object
+from soak.judge.placement.commitments import NO_ROOM, judge_stuck
 from soak.judge.writes import Party
 from tests.soak.story import CONTROLLER, SCHEDULER, Story, claim, node, pod, storage_class, volume
 
@@ -123,7 +123,7 @@ def test_a_pod_that_can_move_makes_room() -> None:
     assert not second_after(place)
 
 
-def test_a_committed_pod_that_has_no_place_itself_takes_nobody_s() -> None:
+def test_a_committed_pod_without_a_place_takes_no_room() -> None:
     place = Place(where=("n1", "n1", "n1"))
     place.serve(1)
     place.pod(3, OTHER, gates=())

@@ -2,37 +2,46 @@
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
 import cloup
 from msgspec import Struct
 
+from binder.model.decision import Mode
 from binder.reservation.contract import DEFAULT_PREFIX, Annotations
 from csi.client.channel import CallFailed, Limits
 from csi.client.endpoint import Endpoint
 from csi.client.session import DriverSession
 from kube.client.api import KubeApi
-from kube.clock import SystemClock
+from kube.client.transport import Transport
+from kube.clock import Clock, SystemClock
+from prebinder.build import build_facts
 from prebinder.command_line.cluster_access import connection
 from prebinder.command_line.command import Command, log_level_option
-from prebinder.command_line.parameters import ENDPOINT, FILE, OneOf
+from prebinder.command_line.parameters import DURATION, ENDPOINT, FILE, OneOf
 from prebinder.config.settings import LoggingSettings, LogLevel
 from prebinder.errors import CommandError, ExitCode
 from prebinder.metrics.unobserved import Unobserved
 from prebinder.preflight.cluster_checks import cluster_checks, gating_check
 from prebinder.preflight.doctor_checks import Check, CheckState
 from prebinder.preflight.driver_outlook import response_check, subject_of
+from prebinder.preflight.installation import read_installation
+from prebinder.preflight.installation_checks import installation_checks, leads, not_in_time
 from prebinder.preflight.kube_scheduler_checks import scheduler_file_checks
 from prebinder.preflight.requirements import CONTROLLER, SCHEDULER, Requirements
-from prebinder.preflight.storage_checks import storage_checks
+from prebinder.preflight.storage_checks import class_modes, storage_checks
 from prebinder.runtime.logs import configure
 from why.rendering.lines import write_json
-from why.rendering.tables import console_for, table_of
+from why.rendering.tables import console_for, print_unbroken, table_of
 
 EXAMPLES: Final = """
 Examples:
   pvc-prebinder doctor
+  pvc-prebinder doctor --wait 2m
+      after an installation: until a controller leads
   pvc-prebinder doctor --scheduler
   pvc-prebinder doctor --scheduler-config /etc/kubernetes/scheduler/config.yaml
       check whether kube-scheduler, with this file, calls the extender as it should
@@ -43,11 +52,26 @@ Exit codes:
 """
 
 
+_BETWEEN_LOOKS: Final = 2.0
+"""Seconds between two looks at an installation that is waited for."""
+
+
 class _Line(Struct):
     check: str
     state: str
     found: str
     meaning: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """What is to be checked, and for how long an installation is waited for."""
+
+    wanted: Requirements
+    lease_namespace: str
+    endpoints: Sequence[Endpoint]
+    annotations: Annotations
+    wait: timedelta
 
 
 @cloup.command("doctor", cls=Command, examples=EXAMPLES)
@@ -78,6 +102,13 @@ class _Line(Struct):
 @cloup.option(
     "-o", "--output", type=OneOf(("table", "json")), default="table", metavar="FORM", help="table (default) or json"
 )
+@cloup.option(
+    "--wait",
+    type=DURATION,
+    default=timedelta(0),
+    metavar="DURATION",
+    help="wait so long, such as 2m, until an installed controller leads and no problem is left",
+)
 @log_level_option
 def command(  # noqa: PLR0913, PLR0917 - one for each flag
     scheduler: bool,
@@ -88,26 +119,31 @@ def command(  # noqa: PLR0913, PLR0917 - one for each flag
     annotation_prefix: str,
     endpoints: tuple[Endpoint, ...],
     output: str,
+    wait: timedelta,
     log_level: str | None,
 ) -> int:
-    """Checks the prerequisites of the controller, or of the scheduler.
+    """Checks the prerequisites of the controller, or of the scheduler, and what is installed.
 
     Checks the server's version, the kinds it serves, the permissions of the credentials in use, and each CSI driver
     named by --csi-endpoint, and reports what does not work if one is missing. Also reports for each StorageClass
     whether the controller helps its claims, for each driver who probes its volumes, and how pods can be gated. With
     --scheduler-config it checks a configuration file of kube-scheduler instead, and needs no cluster.
 
-    Changes nothing; permissions are queried by SelfSubjectAccessReview, which every user may create.
+    Of an installation in --lease-namespace it checks the pods, the holder and age of the Lease, the version, the rights
+    of the controller's account for the modes of the StorageClasses, the gate policy, the account limits, the extender
+    and the alerts. With --wait it checks again until a controller leads and nothing is a problem: after `helm install`.
+
+    Changes nothing; permissions are queried by SelfSubjectAccessReview, which every user may create, and those of the
+    controller's account by SubjectAccessReview, which an administrator may create.
     """
     # The driver's response is in the report; it need not be logged as well.
     configure(LoggingSettings(level=LogLevel(log_level or LogLevel.ERROR)))
     if scheduler_config:
         checks = list(scheduler_file_checks(_text_of(scheduler_config)))
     else:
-        wanted = SCHEDULER if scheduler else CONTROLLER
-        checks = asyncio.run(
-            _look(kubeconfig, context, wanted, lease_namespace, endpoints, Annotations(annotation_prefix))
-        )
+        wanted, annotations = SCHEDULER if scheduler else CONTROLLER, Annotations(annotation_prefix)
+        question = _Question(wanted, lease_namespace, endpoints, annotations, wait)
+        checks = asyncio.run(_look(kubeconfig, context, question))
     _report(checks, output)
     return ExitCode.PROBLEM_FOUND if any(check.state is CheckState.PROBLEM for check in checks) else ExitCode.FINE
 
@@ -120,21 +156,30 @@ def _text_of(file: str) -> str:
         raise CommandError(f"cannot read {file}: {why}") from error
 
 
-async def _look(
-    kubeconfig: str | None,
-    context: str | None,
-    wanted: Requirements,
-    lease_namespace: str,
-    endpoints: Sequence[Endpoint],
-    annotations: Annotations,
-) -> list[Check]:
+async def _look(kubeconfig: str | None, context: str | None, question: _Question) -> list[Check]:
     async with connection(kubeconfig, context) as transport:
-        checks = await cluster_checks(transport, wanted, lease_namespace)
-        if wanted is CONTROLLER:
-            drivers = {endpoint.driver for endpoint in endpoints}
+        checks = await cluster_checks(transport, question.wanted, question.lease_namespace)
+        if question.wanted is CONTROLLER:
+            drivers, api = {endpoint.driver for endpoint in question.endpoints}, KubeApi(transport)
             checks.append(await gating_check(transport))
-            checks += await storage_checks(KubeApi(transport), annotations, drivers, SystemClock().now())
-    return [*checks, *await asyncio.gather(*(_driver_check(endpoint) for endpoint in endpoints))]
+            checks += await storage_checks(api, question.annotations, drivers, SystemClock().now())
+            modes = await class_modes(api, question.annotations)
+            checks += await _installed(transport, question.lease_namespace, modes, SystemClock(), question.wait)
+    return [*checks, *await asyncio.gather(*(_driver_check(endpoint) for endpoint in question.endpoints))]
+
+
+async def _installed(
+    transport: Transport, namespace: str, modes: Sequence[Mode], clock: Clock, wait: timedelta
+) -> list[Check]:
+    """Check what is installed, again until a controller leads and nothing is a problem, or the time is over."""
+    deadline = clock.monotonic() + wait.total_seconds()
+    while True:
+        installation, now = await read_installation(transport, CONTROLLER, namespace), clock.now()
+        checks = list(installation_checks(installation, modes, build_facts()["version"], now))
+        working = leads(installation, now) and not any(check.state is CheckState.PROBLEM for check in checks)
+        if working or clock.monotonic() >= deadline:
+            return checks if working or not wait else [*checks, not_in_time(wait)]
+        await clock.sleep(_BETWEEN_LOOKS)
 
 
 async def _driver_check(endpoint: Endpoint) -> Check:
@@ -155,4 +200,4 @@ def _report(checks: Iterable[Check], output: str) -> None:
         write_json(lines)
         return
     rows = [(line.check, line.state, line.found, line.meaning) for line in lines]
-    console_for().print(table_of(("CHECK", "STATE", "FOUND", "WHAT IT MEANS"), rows))
+    print_unbroken(table_of(("CHECK", "STATE", "FOUND", "WHAT IT MEANS"), rows), console_for())

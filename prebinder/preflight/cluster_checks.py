@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from kube.client.transport import Request, Response, Transport
 from kube.errors import error_from_status
-from kube.objects.api_resource import LEASES, Resource
+from kube.objects.api_resource import Resource
 from prebinder.preflight.doctor_checks import (
     ADMISSION,
     Check,
@@ -97,17 +97,10 @@ async def _served(transport: Transport, api_version: str) -> Collection[str] | N
 
 async def _allowed(transport: Transport, need: Need, lease: str, lease_namespace: str) -> bool | None:
     """Return whether a right is granted, None if the server does not report it."""
-    attributes = {"verb": need.verb, "group": need.resource.group, "resource": need.resource.plural}
-    if need.subresource:
-        attributes["subresource"] = need.subresource
-    if need.resource is LEASES:
-        attributes["namespace"] = lease_namespace
-        if need.verb != "create":
-            attributes["name"] = lease
     body = {
         "apiVersion": "authorization.k8s.io/v1",
         "kind": "SelfSubjectAccessReview",
-        "spec": {"resourceAttributes": attributes},
+        "spec": {"resourceAttributes": need.attributes(lease, lease_namespace)},
     }
     review = await _read(transport, _REVIEWS, _Review, msgspec.json.encode(body))
     return None if review is None or review.status is None else review.status.allowed

@@ -106,7 +106,7 @@ def check_gating(policies: Collection[str] | None) -> Check:
     if policies is None:
         return Check(subject, CheckState.NOTE, template, "whether a policy can add it is unknown")
     if GATE_POLICIES in policies:
-        return Check(subject, CheckState.OK, f"by components/gate-policy, or {template}")
+        return Check(subject, CheckState.OK, f"possible by components/gate-policy, or {template}")
     meaning = "components/gate-policy needs Kubernetes 1.36, or another server that serves MutatingAdmissionPolicy v1"
     return Check(subject, CheckState.NOTE, f"{template} only", meaning)
 

@@ -42,6 +42,17 @@ class Need:
         subresource = f"/{self.subresource}" if self.subresource else ""
         return f"{self.verb} {self.resource.plural}{subresource}{group}"
 
+    def attributes(self, lease: str, lease_namespace: str) -> dict[str, str]:
+        """Return the right as the resourceAttributes of an access review; rights to Leases are to this one."""
+        attributes = {"verb": self.verb, "group": self.resource.group, "resource": self.resource.plural}
+        if self.subresource:
+            attributes["subresource"] = self.subresource
+        if self.resource is LEASES:
+            attributes["namespace"] = lease_namespace
+            if self.verb != "create":
+                attributes["name"] = lease
+        return attributes
+
 
 @dataclass(frozen=True, slots=True)
 class Lack:

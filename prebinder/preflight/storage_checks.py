@@ -5,11 +5,13 @@ from datetime import datetime
 from functools import partial
 
 from binder.health.published_sweeps import PublishedSweep
+from binder.model.decision import Mode
 from binder.reservation.contract import Annotations
 from kube.client.api import KubeApi
 from kube.decoding.decode import MalformedObject, decode_class, decode_volume, tolerant
 from kube.errors import Forbidden
 from kube.objects.api_resource import STORAGE_CLASSES, VOLUMES
+from kube.objects.model import value_of
 from prebinder.health.sweep_reports import read_sweeps
 from prebinder.preflight.class_outlook import class_checks, outlooks
 from prebinder.preflight.doctor_checks import Check, CheckState
@@ -34,6 +36,18 @@ async def storage_checks(
         *class_checks(outlooks(classes.items, volumes.items, annotations)),
         *driver_checks(volumes.items, responding, sweeps, now),
     ]
+
+
+async def class_modes(api: KubeApi, annotations: Annotations) -> list[Mode]:
+    """Return the modes that StorageClasses have by annotation; none if the user may not read them."""
+    try:
+        classes = await api.list_all(
+            STORAGE_CLASSES, tolerant(partial(decode_class, own_prefix=annotations.prefix), _skip)
+        )
+    except Forbidden:
+        return []
+    written = {value_of(each.annotations, annotations.mode) for each in classes.items}
+    return [mode for mode in Mode if mode.value in written and mode is not Mode.OFF]
 
 
 def _skip(_: MalformedObject) -> None:

@@ -112,7 +112,7 @@ def test_rights_to_subresources_are_reported_as_the_manifests_write_them() -> No
         (
             ["validatingadmissionpolicies", GATE_POLICIES],
             CheckState.OK,
-            "by components/gate-policy, or in pod templates",
+            "possible by components/gate-policy, or in pod templates",
         ),
         (["validatingadmissionpolicies"], CheckState.NOTE, "in pod templates only"),
         ((), CheckState.NOTE, "in pod templates only"),

@@ -16,7 +16,7 @@ from prebinder.cli import main
 from tests.scenarios.environment.admin import Admin
 from tests.scenarios.environment.drivers import Directories, endpoint_flag
 from tests.scenarios.environment.world import World
-from tests.scenarios.processes.controller import account
+from tests.scenarios.processes.controller import account, start_controller
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -31,10 +31,10 @@ async def test_the_manifests_grant_all_that_is_needed(
 ) -> None:
     flags = [f"--kubeconfig={await account(cluster)}", endpoint_flag(directories.driver)]
     code, checks = await doctor(capsys, *flags)
-    of_stories = ("StorageClass", "CSI driver", "volumes of type")
+    of_stories = ("StorageClass", "CSI driver", "volumes of type", "installation")
     problems = [check for check in checks.values() if check["state"] != "ok"]
     assert [check for check in problems if not check["check"].startswith(of_stories)] == []
-    assert checks["scheduling gate"]["found"].startswith("by components/gate-policy")
+    assert checks["scheduling gate"]["found"].startswith("possible by components/gate-policy")
     assert checks["CSI driver directory.csi.example"]["state"] == "ok"
     assert checks["CSI driver directory.csi.example"]["found"].startswith("responds")
     assert code == 0
@@ -76,3 +76,23 @@ async def test_for_each_driver_the_process_that_probes_its_volumes_is_reported(
     _, checks = await doctor(capsys, *flags)
     assert checks[f"CSI driver {driver}"]["state"] == "ok"
     assert checks[f"CSI driver {driver}"]["found"].endswith(f"as reported on Lease {world.namespace}/agent")
+
+
+async def test_the_running_controller_is_reported_not_only_what_the_cluster_offers(
+    cluster: DevCluster, own_world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world = own_world
+    flags = [f"--kubeconfig={cluster.kubeconfig}", f"--lease-namespace={world.namespace}"]
+    _, checks = await doctor(capsys, *flags)
+    assert checks["installation"]["found"] == f"none in namespace {world.namespace}"
+    code, checks = await doctor(capsys, *flags, "--wait", "1s")
+    assert (code, checks["wait"]["found"]) == (3, "not ready within 1s")
+
+    controller = await start_controller(world)
+    lease = f"Lease {world.namespace}/pvc-prebinder"
+    code, checks = await doctor(capsys, *flags)
+    assert checks[lease]["state"] == "ok"
+    assert checks["controller"]["found"] == f"no pod in namespace {world.namespace}"
+    await controller.stop()
+    code, checks = await doctor(capsys, *flags)
+    assert (code, checks[lease]["state"], checks[lease]["found"]) == (3, "problem", "held by no one")

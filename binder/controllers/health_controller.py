@@ -20,7 +20,7 @@ from binder.health.reported_health import reported_by_others
 from binder.matching.index import is_free
 from binder.matching.matching import class_of
 from binder.reporting.health_events import HealthAnnouncer
-from binder.reporting.observe import ConflictKind, ReservationMetrics
+from binder.reporting.metrics import ConflictKind, ReservationMetrics
 from binder.reservation.release import Cause, take_back
 from binder.writers.keyed_locks import KeyedLocks
 from binder.writers.object_client import FASTER, ObjectClient

@@ -21,7 +21,7 @@ from binder.model.decision import Applied, Decision, Finish, Lost, Mode, Outdate
 from binder.model.demand import MAX_CLAIMS
 from binder.planning.pod_claims import all_bound, begun, claims_of, nothing_left, open_claims
 from binder.reporting.announce import Announcer
-from binder.reporting.observe import BindMetrics
+from binder.reporting.metrics import BindingMetrics
 from binder.writers.actor import Actor
 from binder.writers.health_gate import MAX_SLOW, PATIENCE, HealthGate
 from binder.writers.scheduling_gate import KnownClaim, SchedulingGate
@@ -74,7 +74,7 @@ class Reconciler:
     queue: WorkQueue[str]
     clock: Clock
     rng: Random
-    metrics: BindMetrics
+    metrics: BindingMetrics
     _pods: dict[str, PodProgress] = field(default_factory=dict)
     _reserved_at: dict[str, float] = field(default_factory=dict)
     """When volumes were chosen for claims that are not bound yet, by the claims' keys."""

@@ -14,7 +14,7 @@ from typing import Final
 
 from binder.controllers.clean_up import CleanUp
 from binder.planning.claim_standing import unknown_mode
-from binder.reporting.observe import ReservationMetrics
+from binder.reporting.metrics import ReservationMetrics
 from binder.reporting.release_events import ReleaseAnnouncer
 from binder.reservation.contract import Annotations
 from binder.reservation.release import Cause, Look, Release, expiry_of_volume, release_of_claim, release_of_volume

@@ -14,9 +14,10 @@ from contextlib import contextmanager
 from enum import StrEnum
 from math import inf, isfinite
 from threading import Event, Lock, Timer, current_thread
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
+from prometheus_client import CollectorRegistry, Counter
 
 from binder.rebalance.integer_program import IntegerProgram, Solution, Solve, gained
 from binder.solver.frames import Answer, Task, read_answer, write_task
@@ -44,11 +45,22 @@ class SolverFailure(StrEnum):
     INVALID = "invalid"
 
 
-class SolverMetrics(Protocol):
+class SolverMetrics:
     """Counts searches without a result."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._failures = Counter(
+            "pvc_prebinder_solver_failures_total",
+            "Passes with too few volumes in which the solver failed and pods got what they found one by one.",
+            ["cause"],
+            registry=registry,
+        )
+        for cause in SolverFailure:
+            self._failures.labels(cause)
 
     def solver_failed(self, cause: SolverFailure) -> None:
         """Count a pass that went on without a solver."""
+        self._failures.labels(cause).inc()
 
 
 class _Failed(Exception):

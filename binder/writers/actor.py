@@ -21,7 +21,7 @@ from typing import Final
 from msgspec import structs
 
 from binder.model.decision import Applied, Finish, Mode, Outcome, Placement, Reserve
-from binder.reporting.observe import ConflictKind, ReservationMetrics
+from binder.reporting.metrics import ConflictKind, ReservationMetrics
 from binder.reservation.contract import ClaimReservation, Holder, VolumeReservation
 from binder.reservation.release import doubles, former_reservations, names, reference_is_ours
 from binder.reservation.writes import Patch, commit_volume, names_uid, reserve_claim, reserve_volume

@@ -27,7 +27,7 @@ import msgspec
 from binder.matching.matching import controller_rejection, is_mine
 from binder.model.decision import Applied, Outcome, Outdated, Placement, Reserve
 from binder.planning.commitment import all_gated
-from binder.reporting.observe import ConflictKind, ReservationMetrics
+from binder.reporting.metrics import ConflictKind, ReservationMetrics
 from binder.reservation.contract import Annotations
 from binder.reservation.release import names
 from binder.reservation.writes import bind_claim, bind_volume, claim_status_bound, volume_phase_bound

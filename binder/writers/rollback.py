@@ -8,7 +8,7 @@ alone: the next reconciliation of the object decides again.
 import logging
 from collections.abc import Sequence
 
-from binder.reporting.observe import ConflictKind, ReservationMetrics
+from binder.reporting.metrics import ConflictKind, ReservationMetrics
 from binder.reservation.contract import Annotations
 from binder.reservation.release import Release, may_clear, names, take_back
 from binder.reservation.writes import bind_volume, release_claim, release_volume, volume_phase_available

@@ -8,7 +8,6 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
-from typing import Protocol
 
 from binder.controllers.health_controller import HealthController
 from binder.controllers.planner import Planner, Solving
@@ -21,10 +20,9 @@ from binder.matching.rejection import Reason
 from binder.model.view import PlanSettings
 from binder.reporting.announce import Announcer
 from binder.reporting.health_events import HealthAnnouncer
-from binder.reporting.observe import BindMetrics, ReservationMetrics
 from binder.reporting.release_events import ReleaseAnnouncer
 from binder.reservation.contract import Holder
-from binder.solver.solver_process import SolverMetrics, SolverProcess
+from binder.solver.solver_process import SolverProcess
 from binder.writers.actor import Actor, Applier
 from binder.writers.attempt import ActSettings
 from binder.writers.complete import Completer
@@ -45,32 +43,10 @@ from kube.client.event_recorder import EventSink
 from kube.clock import Clock
 from kube.leaderelection.leadership import one_loss
 from kube.store.store import Store
-from kube.workqueue import QueueObserver, WorkQueue
+from kube.workqueue import WorkQueue
 from prebinder.config.settings import Settings
 from prebinder.controller.dry_run_report import Pass
-
-
-class Queues(Protocol):
-    """Observes work queues (prebinder.metrics.api.QueueMetrics)."""
-
-    def of(self, name: str) -> QueueObserver:
-        """Return the observer of the queue of that name."""
-
-
-class TermMetrics(Protocol):
-    """What a term counts (prebinder.metrics.instruments.Instruments)."""
-
-    @property
-    def binding(self) -> BindMetrics: ...
-
-    @property
-    def reservations(self) -> ReservationMetrics: ...
-
-    @property
-    def solver(self) -> SolverMetrics: ...
-
-    @property
-    def queues(self) -> Queues: ...
+from prebinder.metrics.instruments import TermMetrics
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ from datetime import datetime
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from prebinder.metrics import buckets
-from prebinder.metrics.children import Children
+from kube import metrics as buckets
+from kube.metrics import Children
 
 
 class WatchMetrics:

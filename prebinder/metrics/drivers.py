@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from csi.health.health import HealthRecord
 from csi.health.size_limit import SizeLimit
 from csi.health.verdict import HealthState
-from prebinder.metrics import buckets
+from kube import metrics as buckets
 
 if TYPE_CHECKING:
     # It imports gRPC, 11 MB, and the extender and the scheduler call no driver.

@@ -7,32 +7,40 @@ import asyncio
 from collections.abc import Iterable
 from datetime import datetime
 
-from prometheus_client import Gauge, generate_latest
+from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
+from binder.reporting.metrics import BindingMetrics, ReservationMetrics
+from binder.solver.solver_process import SolverMetrics
 from kube.objects.api_resource import WATCHED, Resource
 from prebinder.metrics.api import EventMetrics, QueueMetrics, RequestMetrics, WatchMetrics
-from prebinder.metrics.binding import BindingMetrics, ReservationInstruments, SolverInstruments
 from prebinder.metrics.collectors.cluster import ClusterState, StateCollector
 from prebinder.metrics.drivers import DriverMetrics
 from prebinder.metrics.extender import ExtenderMetrics
 from prebinder.metrics.process import JobMetrics, LeaderMetrics, new_registry
 
 
-class Instruments:
+class TermMetrics:
+    """What a term as leader counts."""
+
+    def __init__(self, registry: CollectorRegistry, *, dry_run: bool = False) -> None:
+        self.registry = registry
+        self.queues = QueueMetrics(registry)
+        self.binding = BindingMetrics(registry, dry_run=dry_run)
+        self.reservations = ReservationMetrics(registry)
+        self.solver = SolverMetrics(registry)
+
+
+class Instruments(TermMetrics):
     """All metrics of the controller and the agent, created once and passed to the code that updates them."""
 
     def __init__(
         self, lease: str, jobs: tuple[str, ...], watched: Iterable[Resource] = WATCHED, *, dry_run: bool = False
     ) -> None:
-        self.registry = new_registry()
+        super().__init__(new_registry(), dry_run=dry_run)
         self.watches = WatchMetrics(self.registry, [resource.label for resource in watched])
         self.requests = RequestMetrics(self.registry)
         self.events = EventMetrics(self.registry)
-        self.queues = QueueMetrics(self.registry)
         self.drivers = DriverMetrics(self.registry)
-        self.binding = BindingMetrics(self.registry, dry_run=dry_run)
-        self.reservations = ReservationInstruments(self.registry)
-        self.solver = SolverInstruments(self.registry)
         self.leader = LeaderMetrics(self.registry, lease, contested=not dry_run)
         Gauge("pvc_prebinder_dry_run", "1 in a dry run, which writes nothing.", registry=self.registry).set(dry_run)
         self.jobs = JobMetrics(self.registry, jobs)

@@ -1,8 +1,8 @@
 """The label `zone`: annotations, selectors and volumes may name any zone, and only those of nodes are named here."""
 
+from binder.reporting.metrics import OTHER
 from kube.rules.topology import zone_of
 from kube.store.snapshot import Snapshot
-from prebinder.metrics.class_label import OTHER
 
 
 class ZoneLabel:

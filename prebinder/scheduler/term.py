@@ -17,9 +17,9 @@ from scheduler.binding.binding_cycle import BindingPlugins
 from scheduler.binding.default_binder import BindPod
 from scheduler.binding.reserve_volumes import ReserveVolumes
 from scheduler.binding.still_fits import StillFits
-from scheduler.standalone.attempt_report import AttemptMetrics
 from scheduler.standalone.cache import SchedulerCache
 from scheduler.standalone.evict import Evictor
+from scheduler.standalone.metrics import SchedulerMetrics
 from scheduler.standalone.pod_status import PodStatus
 from scheduler.standalone.schedule_one import CurrentConfiguration
 from scheduler.standalone.scheduler import Scheduler
@@ -35,7 +35,7 @@ def compose(  # noqa: PLR0913 - all that a term needs of its process, by name
     planning: PlanSettings,
     bind_timeout: timedelta,
     events: EventSink,
-    metrics: AttemptMetrics,
+    metrics: SchedulerMetrics,
     clock: Clock,
     aside: Aside = asyncio.to_thread,
 ) -> Scheduler:

@@ -14,6 +14,7 @@ from kube.client.event_recorder import EventDraft, EventSink, ObjectRef
 from kube.objects.model import Pod
 from scheduler.cycle.diagnosis import Diagnosis
 from scheduler.framework.plugin import ScheduleResult
+from scheduler.standalone.metrics import SchedulerMetrics, SchedulingTimes
 from scheduler.standalone.pod_status import SCHEDULER_ERROR, UNSCHEDULABLE, SchedulingStatus
 
 logger = logging.getLogger(__name__)
@@ -30,33 +31,6 @@ class StatusSink(Protocol):
 
     def forget(self, pod_key: str) -> None:
         """Stop writing about the pod."""
-
-
-@dataclass(frozen=True, slots=True)
-class SchedulingTimes:
-    """Seconds until a pod was assigned: since it was first seen, in its last attempt, and of that after the
-    decision.
-    """
-
-    waited: float
-    attempt: float
-    binding: float
-
-
-class AttemptMetrics(Protocol):
-    """Counts attempts. `profile` is the pod's scheduler name; times are in seconds."""
-
-    def decided(self, profile: str, seconds: float, *, fits: bool) -> None:
-        """A decision was made; `fits` if it found a node."""
-
-    def scheduled(self, profile: str, zone: str, times: SchedulingTimes, attempts: int) -> None:
-        """A pod was assigned to a node of that zone, after so many attempts."""
-
-    def preempted(self, victims: int) -> None:
-        """A node was nominated for a pod: so many others have to be evicted."""
-
-    def failed(self, profile: str, reason: Reason, *, error: bool) -> None:
-        """An attempt found no node; or, an `error`, one was found and binding failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +51,7 @@ class Ending:
 class AttemptReport:
     """Which result is reported where. `endings` are notified of each attempt when it ends."""
 
-    def __init__(self, events: EventSink, status: StatusSink, metrics: AttemptMetrics) -> None:
+    def __init__(self, events: EventSink, status: StatusSink, metrics: SchedulerMetrics) -> None:
         self.endings: list[Callable[[Ending], None]] = []
         self._events = events
         self._status = status

@@ -28,8 +28,9 @@ from scheduler.queue.hints import EVICTION
 from scheduler.queue.requeue import forgotten, wanted_by
 from scheduler.queue.scheduling_queue import Attempt, SchedulingQueue
 from scheduler.standalone.assignment_check import AssignmentCheck
-from scheduler.standalone.attempt_report import AttemptMetrics, AttemptReport, SchedulingTimes, StatusSink
+from scheduler.standalone.attempt_report import AttemptReport, StatusSink
 from scheduler.standalone.cache import SchedulerCache
+from scheduler.standalone.metrics import SchedulerMetrics, SchedulingTimes
 from scheduler.standalone.post_filter import DecidesPods, PostFilter
 from scheduler.state.cluster import ClusterView
 from scheduler.volumes.claim_texts import whole_text
@@ -72,7 +73,7 @@ class ScheduleOne:
     binding_cycle: BindingCycle
     assignments: AssignmentCheck
     report: AttemptReport
-    metrics: AttemptMetrics
+    metrics: SchedulerMetrics
     clock: Clock
     wake: Callable[[], None]
     aside: Aside

@@ -24,8 +24,9 @@ from scheduler.framework.cluster_event import ClusterEvent
 from scheduler.queue.requeue import Changes, forgotten, renounced
 from scheduler.queue.scheduling_queue import SchedulingQueue
 from scheduler.standalone.assignment_check import AssignmentCheck, NotAssigned
-from scheduler.standalone.attempt_report import AttemptMetrics, AttemptReport
+from scheduler.standalone.attempt_report import AttemptReport
 from scheduler.standalone.cache import PATIENCE, SchedulerCache
+from scheduler.standalone.metrics import SchedulerMetrics
 from scheduler.standalone.post_filter import EvictsPods, PostFilter
 from scheduler.standalone.schedule_one import CurrentConfiguration, ScheduleOne, StatusWriter, Work
 
@@ -54,7 +55,7 @@ class Scheduler:
         evictor: EvictsPods,
         status: StatusWriter,
         events: EventSink,
-        metrics: AttemptMetrics,
+        metrics: SchedulerMetrics,
         clock: Clock,
         annotations: Annotations,
         aside: Aside,

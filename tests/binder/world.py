@@ -36,32 +36,6 @@ from tests.fakes.objects import class_object, node_object
 from tests.invariants import violations
 
 
-@dataclass(frozen=True)
-class Counters:
-    """The metrics of a term, all in one place."""
-
-    counts: Counts
-
-    @property
-    def binding(self) -> Counts:
-        return self.counts
-
-    @property
-    def reservations(self) -> Counts:
-        return self.counts
-
-    @property
-    def solver(self) -> Counts:
-        return self.counts
-
-    @property
-    def queues(self) -> "Counters":
-        return self
-
-    def of(self, name: str) -> Counts:
-        return self.counts
-
-
 class Uncounted:
     """A RequestObserver that counts nothing."""
 
@@ -207,7 +181,7 @@ class Process:
             probes=world.doctor,
             known=world.records,
             events=self.sink,
-            metrics=Counters(self.metrics),
+            metrics=self.metrics,
             clock=clock,
             rng=Random(1),
             holder=Holder(self.leadership.holder, transition),

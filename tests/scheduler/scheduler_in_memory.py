@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import msgspec
 from msgspec.structs import replace
 
-from binder.matching.rejection import Reason, Rejection
+from binder.matching.rejection import Rejection
 from binder.model.view import PlanSettings
 from binder.reservation.contract import Annotations
 from kube.background import Aside
@@ -29,7 +29,6 @@ from scheduler.framework.plugin import ReservePlugin, ScheduleResult
 from scheduler.plugins.registry import default_profile
 from scheduler.preemption.budgets import Budgets
 from scheduler.preemption.preemption import Preemption
-from scheduler.standalone.attempt_report import SchedulingTimes
 from scheduler.standalone.cache import SchedulerCache
 from scheduler.standalone.pod_status import SchedulingStatus
 from scheduler.standalone.post_filter import EvictsPods
@@ -39,6 +38,7 @@ from tests.fake_clock import FakeClock, settle
 from tests.fakes.aside import at_once
 from tests.fakes.kube_api import Object
 from tests.fakes.objects import pod_object
+from tests.scheduler.counted import CountedMetrics
 
 NAME = "ours"
 
@@ -122,26 +122,6 @@ class Status:
 
     async def run(self) -> None:
         await asyncio.Event().wait()
-
-
-@dataclass
-class Metrics:
-    """What was counted."""
-
-    failures: Counter[Reason] = field(default_factory=Counter)
-    zones: Counter[str] = field(default_factory=Counter)
-    waited: list[float] = field(default_factory=list)
-
-    def decided(self, profile: str, seconds: float, *, fits: bool) -> None: ...
-
-    def preempted(self, victims: int) -> None: ...
-
-    def scheduled(self, profile: str, zone: str, times: SchedulingTimes, attempts: int) -> None:
-        self.zones[zone] += 1
-        self.waited.append(times.waited)
-
-    def failed(self, profile: str, reason: Reason, *, error: bool) -> None:
-        self.failures[reason] += 1
 
 
 @dataclass
@@ -230,7 +210,7 @@ class Desk:
         self.clock, self.store, self.pods = FakeClock(), Store(), Collection[Pod]()
         self.shows, self.evictions = True, Evictions()
         self.binder, self.volumes = Binder(self._show), Volumes()
-        self.status, self.metrics, self.events = status or Status(), Metrics(), Events()
+        self.status, self.metrics, self.events = status or Status(), CountedMetrics(), Events()
         self.cluster, self.server = SchedulerCache(self.store, PlanSettings()), Server()
         self.store.nodes.replace(nodes, "1")
         profile = default_profile(NAME)

@@ -9,10 +9,10 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from binder.matching.matching import class_of
 from binder.matching.rejection import Reason
 from binder.planning.pending import pending_reason, pending_zone
+from binder.reporting.metrics import OTHER
 from binder.reservation.contract import Annotations
 from kube.objects.model import Claim, Volume
 from kube.store.snapshot import Snapshot
-from prebinder.metrics.class_label import OTHER
 from prebinder.metrics.collectors.gauges import gauge_family
 from prebinder.metrics.zone_label import ZoneLabel
 

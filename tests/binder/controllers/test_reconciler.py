@@ -206,9 +206,9 @@ async def test_a_dry_run_counts_what_it_would_reserve_and_reserves_no_volume_twi
     async with world.process(dry_run=True) as process:
         await process.run(100)
     assert world.server.writes == []
-    assert process.metrics.counted["attempted", "fast", "WaitForFirstConsumer", True] == 2
+    assert process.metrics.counted["attempted", "fast", "WaitForFirstConsumer", "success"] == 2
     assert process.metrics.counted["reserved after", "fast", "WaitForFirstConsumer"] == 2
-    assert process.metrics.counted["attempted", "fast", "WaitForFirstConsumer", False] == 0
+    assert process.metrics.counted["attempted", "fast", "WaitForFirstConsumer", "failure"] == 0
 
 
 async def test_what_the_api_server_forbids_is_tried_ever_more_slowly_until_it_is_allowed() -> None:

@@ -23,7 +23,7 @@ class Waiting:
 
     def __init__(self) -> None:
         self.clock, self.store = FakeClock(), Store()
-        self.queue: WorkQueue[str] = WorkQueue(self.clock, Random(1), Counts())
+        self.queue: WorkQueue[str] = WorkQueue(self.clock, Random(1), Counts().queues.of("pods"))
         self.wakeups = Wakeups(self.store, self.queue, self.clock)
 
     @property

@@ -65,7 +65,7 @@ def patience(failure: SolverFailure) -> float:
 
 def solver_process(counts: Counts, command: tuple[str, ...] = COMMAND, *, grace_seconds: float = LONG) -> SolverProcess:
     """One whose process ends with the pass."""
-    return SolverProcess(counts, command, grace_seconds=grace_seconds, idle_seconds=0.0)
+    return SolverProcess(counts.solver, command, grace_seconds=grace_seconds, idle_seconds=0.0)
 
 
 @pytest.fixture
@@ -125,7 +125,7 @@ def test_the_process_serves_pass_after_pass(
     counts: Counts, started: tuple[tuple[str, ...], Path], error: type[Exception] | None
 ) -> None:
     command, note = started
-    process = SolverProcess(counts, command)
+    process = SolverProcess(counts.solver, command)
     for _ in range(2):
         try:
             with process.session() as solve_elsewhere:
@@ -167,7 +167,7 @@ def test_a_process_that_ended_between_two_passes_is_replaced(
     counts: Counts, started: tuple[tuple[str, ...], Path]
 ) -> None:
     command, note = started
-    process = SolverProcess(counts, command)
+    process = SolverProcess(counts.solver, command)
     for _ in range(2):
         with process.session() as solve_elsewhere:
             assert gained(PROGRAM, solve_elsewhere(PROGRAM, LONG).values) == BEST

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from binder.model.decision import Applied, Mode, Placement, Reserve
-from binder.reporting.observe import ConflictKind
+from binder.reporting.metrics import ConflictKind
 from binder.reservation.contract import DEFAULT_PREFIX
 from binder.reservation.release import Cause
 from binder.writers.attempt import LostPlacement

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from binder.model.decision import Mode
-from binder.reporting.observe import ConflictKind
+from binder.reporting.metrics import ConflictKind
 from binder.writers.attempt import AT_ONCE
 from kube.client.transport import Request
 from tests.binder.world import World, bind

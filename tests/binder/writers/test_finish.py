@@ -69,7 +69,7 @@ async def test_complete_does_what_is_left(world: World, left: list[str]) -> None
     assert (claim["spec"]["volumeName"], claim["status"]["phase"]) == ("pv-1", "Bound")
     assert claim["metadata"]["annotations"] == {BIND_COMPLETED: "yes", BOUND_BY_CONTROLLER: "yes"}
     assert world.annotations("persistentvolumes", "pv-1") == {}
-    assert process.metrics.counted["attempted", "fast", "WaitForFirstConsumer", True] == 1
+    assert process.metrics.counted["attempted", "fast", "WaitForFirstConsumer", "success"] == 1
     assert process.metrics.counted["bound", "fast", "WaitForFirstConsumer"] == 1
     assert process.sink.reasons_of("Pod", "web") == ["VolumeBound"]
 
@@ -142,7 +142,7 @@ async def test_an_unhealthy_volume_is_probed_reported_and_left_to_kubernetes(
         assert process.sink.events[0].note.startswith(f"Bind not finished: {reason}.")
         bind(world, "data", "pv-1")
         await process.run()
-    assert process.metrics.counted["attempted", "fast", "WaitForFirstConsumer", True] == 0
+    assert process.metrics.counted["attempted", "fast", "WaitForFirstConsumer", "success"] == 0
 
 
 @pytest.mark.parametrize("ending", ["pv-1", "pv-1/status", "data", "data/status"])

@@ -33,7 +33,7 @@ from prebinder.config.settings import ClusterSettings
 from prebinder.controller.term import Term, compose
 from prebinder.runtime.clients import Clients
 from tests.binder.counts import Counts
-from tests.binder.world import Counters, Sink, World
+from tests.binder.world import Sink, World
 from tests.builders import volume
 from tests.csi.observers import Recorder
 from tests.csi.scripted_driver import NAME, ScriptedDriver
@@ -83,7 +83,7 @@ def term_of(world: World, store: Store, transport: Transport) -> Term:
         probes=world.doctor,
         known=world.records,
         events=Sink(),
-        metrics=Counters(Counts()),
+        metrics=Counts(),
         clock=world.clock,
         rng=Random(1),
         holder=Holder(leadership.holder, leadership.transition),

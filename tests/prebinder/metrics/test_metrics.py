@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from binder.matching.rejection import Reason
-from binder.reporting.observe import ConflictKind
+from binder.reporting.metrics import ConflictKind
 from binder.reservation.release import Cause
 from csi.health.health import Debounce
 from csi.health.verdict import HealthState, Verdict

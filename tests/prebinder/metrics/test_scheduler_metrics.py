@@ -9,8 +9,8 @@ from kube.store.store import snapshot_of
 from prebinder.metrics.collectors.scheduler import SchedulerState
 from prebinder.metrics.scheduler import SchedulerInstruments
 from prebinder.scheduler.config_news import ConfigurationNews
-from scheduler.standalone.attempt_report import SchedulingTimes
 from scheduler.standalone.config_watch import ReloadOutcome
+from scheduler.standalone.metrics import SchedulingTimes
 from scheduler.state.node_info import NodeInfo, node_info
 from tests.builders import EPOCH, node, pod
 from tests.fake_clock import FakeClock

@@ -23,7 +23,8 @@ from tests.fakes.aside import at_once
 from tests.fakes.kube_api import Connection, FakeKubeApi
 from tests.fakes.lease_ends import LeaseEnds
 from tests.fakes.objects import claim_object, class_object, node_object, pod_object, volume_object
-from tests.scheduler.scheduler_in_memory import Events, Fixed, Metrics
+from tests.scheduler.counted import CountedMetrics
+from tests.scheduler.scheduler_in_memory import Events, Fixed
 
 NAME: Final = "ours"
 LONG: Final = 30.0
@@ -95,7 +96,7 @@ class World:
             planning=planning,
             bind_timeout=timedelta(minutes=10),
             events=Events(),
-            metrics=Metrics(),
+            metrics=CountedMetrics(),
             clock=self.clock,
             aside=at_once,
         )

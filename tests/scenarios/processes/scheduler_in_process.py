@@ -1,15 +1,13 @@
 """The standalone scheduler composed in the test's own process: the real parts on a real API server."""
 
 import asyncio
-from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from random import Random
 
-from binder.matching.rejection import Reason
 from binder.model.view import PlanSettings
 from binder.reservation.contract import Annotations
 from kube.background import in_background
@@ -27,29 +25,9 @@ from prebinder.scheduler.watches import Watches
 from scheduler.framework.config import Configuration
 from scheduler.plugins.registry import default_profile
 from scheduler.queue.scheduling_queue import SchedulingQueue
-from scheduler.standalone.attempt_report import SchedulingTimes
 from scheduler.standalone.cache import SchedulerCache
 from scheduler.standalone.scheduler import Scheduler
-
-
-@dataclass
-class CountedMetrics:
-    """The metrics of a scheduler."""
-
-    failures: Counter[Reason] = field(default_factory=Counter)
-    bound: int = 0
-    victims: list[int] = field(default_factory=list)
-
-    def decided(self, profile: str, seconds: float, *, fits: bool) -> None: ...
-
-    def preempted(self, victims: int) -> None:
-        self.victims.append(victims)
-
-    def scheduled(self, profile: str, zone: str, times: SchedulingTimes, attempts: int) -> None:
-        self.bound += 1
-
-    def failed(self, profile: str, reason: Reason, *, error: bool) -> None:
-        self.failures[reason] += 1
+from tests.scheduler.counted import CountedMetrics
 
 
 @dataclass

@@ -40,7 +40,7 @@ async def test_a_pod_of_high_priority_gets_in(island: Island) -> None:
     await island.world.all_run("new")
     left = await island.world.pods()
     assert len(left) == 2
-    assert island.scheduler.metrics.victims == [1]
+    assert island.scheduler.metrics.victims == (1, 1)
     assert left["new"]["spec"]["nodeName"] == island.node
     events = await eventually(island.preempted, bool, "an Event Preempted")
     (gone,) = {"old", "mate"} - set(left)

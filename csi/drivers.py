@@ -1,7 +1,8 @@
 """All configured drivers: returns the verdict on any volume, from the cache if recent, otherwise by a probe."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -83,6 +84,15 @@ class Drivers:
         if task is None:
             task = self._probing[key] = asyncio.create_task(self._probe(probe, key))
         return await asyncio.shield(task)
+
+    @contextmanager
+    def listening(self, listener: Callable[[str], None]) -> Iterator[None]:
+        """Call the listener with each driver that responds again, or for the first time, while inside the context."""
+        self.answering.append(listener)
+        try:
+            yield
+        finally:
+            self.answering.remove(listener)
 
     def silent(self) -> Mapping[str, Verdict]:
         """Return the drivers that do not respond, with the verdict that this is for each of their volumes.

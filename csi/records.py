@@ -1,6 +1,7 @@
 """What is known of every volume's health, in memory, and the listeners for changes."""
 
 from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Final
 
@@ -27,6 +28,15 @@ class HealthRecords:
         self.listeners: list[Listener] = []
         self.crowded: list[Callable[[str], None]] = []
         """Called with the name of a driver when there was no room for a report."""
+
+    @contextmanager
+    def listening(self, listener: Listener) -> Iterator[None]:
+        """Call the listener after each transition while inside the context."""
+        self.listeners.append(listener)
+        try:
+            yield
+        finally:
+            self.listeners.remove(listener)
 
     def observe(self, driver: str, handle: str, observation: Observation) -> HealthRecord:
         """Apply an observation and return the record. Calls the listeners before it returns."""

@@ -9,7 +9,7 @@ turns for ever, and the one behind them never.
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import islice
@@ -43,6 +43,9 @@ class Probes(Protocol):
 
     def silent(self) -> Mapping[str, Verdict]:
         """Return the drivers that do not respond, with the verdict on each of their volumes."""
+
+    def listening(self, listener: Callable[[str], None], /) -> AbstractContextManager[None]:
+        """Call the listener with each driver that responds again while inside the context."""
 
 
 class HealthGate:

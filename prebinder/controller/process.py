@@ -15,7 +15,7 @@ from typing import Final
 
 from binder.reservation.contract import DEFAULT_PREFIX, Holder
 from csi.drivers import Drivers
-from csi.health.health import Debounce, HealthRecord
+from csi.health.health import Debounce
 from kube.client.connect import KubernetesTransport
 from kube.client.dry_run import DryRun
 from kube.client.event_recorder import EventRecorder
@@ -116,13 +116,12 @@ class Controller:
         )
 
     def _probed_drivers(self) -> Drivers:
-        """Return the drivers with an endpoint; what they report goes to the metrics and to the term."""
+        """Return the drivers with an endpoint. A term subscribes to what they report while it runs."""
         health, metrics = self._settings.health, self._instruments.drivers
         debounce = Debounce(worse=health.unhealthy_after, better=health.healthy_after)
         events = DriverEvents(metrics, self._recorder, self._uid_of_driver, self._clock)
         drivers = Drivers(health.connections, self._clock, events, debounce=debounce)
-        drivers.records.listeners += [metrics.health_changed, self._health_changed]
-        drivers.answering.append(self._driver_answers)
+        drivers.records.listeners.append(metrics.health_changed)
         metrics.expect_drivers(endpoint.driver for endpoint in health.endpoints)
         return drivers
 
@@ -235,14 +234,6 @@ class Controller:
         elif old is not None:
             binding.forget_class(old.name)
             reservations.forget_class(old.name)
-
-    def _health_changed(self, driver: str, handle: str, old: HealthRecord | None, new: HealthRecord) -> None:
-        if self._leader_loop.term is not None:
-            self._leader_loop.term.health_changed(driver, handle, old, new)
-
-    def _driver_answers(self, driver: str) -> None:
-        if self._leader_loop.term is not None:
-            self._leader_loop.term.driver_answers(driver)
 
     async def _render(self) -> bytes:
         term = self._leader_loop.term

@@ -56,6 +56,8 @@ class Term:
     Without a reconciler and a release controller nothing is reserved, bound or released: only health is published.
     """
 
+    known: HealthRecords
+    probes: Probes
     health_controller: HealthController
     reconciler: Reconciler | None
     release_controller: ReleaseController | None
@@ -64,7 +66,7 @@ class Term:
 
     async def run(self) -> None:
         """Work until `stop`, then finish what has begun. Needs a store that is synced. Raises LeadershipLost."""
-        with one_loss():
+        with one_loss(), self.known.listening(self._health_changed), self.probes.listening(self._driver_answers):
             async with asyncio.TaskGroup() as group:
                 for loop in (self.reconciler, self.release_controller, self.health_controller):
                     if loop is not None:
@@ -75,13 +77,13 @@ class Term:
         for queue in self.queues.values():
             queue.shut_down()
 
-    def health_changed(self, driver: str, handle: str, old: HealthRecord | None, new: HealthRecord) -> None:
+    def _health_changed(self, driver: str, handle: str, old: HealthRecord | None, new: HealthRecord) -> None:
         """A volume's health record has changed."""
         rejected = self.reconciler is not None and self.reconciler.gate.outdated(driver, handle)
         rejected = rejected or (old is not None and old.state not in USABLE)
         self.health_controller.health_changed(driver, handle, recovered=rejected and new.state in USABLE)
 
-    def driver_answers(self, driver: str) -> None:
+    def _driver_answers(self, driver: str) -> None:
         """A driver responds again: pods need not wait for their next retry."""
         if self.reconciler is not None:
             self.reconciler.gate.driver_answers(driver)
@@ -191,13 +193,13 @@ def compose(  # noqa: PLR0913 - all that a term needs of its process, by name
         settings=health_update_settings(settings, namespace, only_probed=publish_only),
     )
     if publish_only:
-        return Term(health_controller, None, None, {"volumes": volumes}, turns)
+        return Term(known, probes, health_controller, None, None, {"volumes": volumes}, turns)
     queues: dict[str, WorkQueue[str] | WorkQueue[Subject]] = {
         "pods": pods,
         "reservations": subjects,
         "volumes": volumes,
     }
-    return Term(health_controller, reconciler, release_controller, queues, turns)
+    return Term(known, probes, health_controller, reconciler, release_controller, queues, turns)
 
 
 def plan_settings(settings: Settings) -> PlanSettings:

@@ -5,8 +5,8 @@ kube-scheduler are not here: a test replaces them by writing what they would wri
 """
 
 import asyncio
-from collections.abc import Mapping
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import timedelta
 from random import Random
@@ -51,6 +51,20 @@ class Doctor:
         self.hang: set[str] = set()
         self.down: set[str] = set()
         self.probed: list[str] = []
+        self._answering: list[Callable[[str], None]] = []
+
+    @contextmanager
+    def listening(self, listener: Callable[[str], None]) -> Iterator[None]:
+        self._answering.append(listener)
+        try:
+            yield
+        finally:
+            self._answering.remove(listener)
+
+    def answers(self, driver: str) -> None:
+        """The driver responds again."""
+        for listener in self._answering:
+            listener(driver)
 
     def silent(self) -> Mapping[str, Verdict]:
         return {driver: Verdict(HealthState.UNKNOWN, "Down", "", driver, self._clock.now()) for driver in self.down}
@@ -194,13 +208,11 @@ class Process:
     async def __aenter__(self) -> "Process":
         self._world.server.feed(self.store)
         self._task = asyncio.create_task(self.term.run())
-        self._world.records.listeners.append(self.term.health_changed)
         await settle()
         return self
 
     async def __aexit__(self, *_: object) -> None:
         self._world.server.forget(self.store)
-        self._world.records.listeners.remove(self.term.health_changed)
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
 

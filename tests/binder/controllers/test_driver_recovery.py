@@ -34,7 +34,7 @@ async def test_all_pods_are_served_when_the_driver_answers() -> None:
         await process.run(15)
         assert served(world) == 0
         world.doctor.states.clear()
-        process.term.driver_answers("disk.csi.example")
+        world.doctor.answers("disk.csi.example")
         await process.run(2)
         assert served(world) == PODS
 
@@ -44,7 +44,7 @@ async def test_the_answer_of_another_driver_changes_nothing() -> None:
     async with world.process() as process:
         await process.run(10)
         count = len(world.doctor.probed)
-        process.term.driver_answers("other")
+        world.doctor.answers("other")
         await process.run(0.5)
         assert len(world.doctor.probed) <= count + 5
         assert served(world) == 0

@@ -6,6 +6,7 @@ The result is that of `pvc-prebinder match` for the same objects, which are save
 import json
 from collections.abc import Iterator
 from copy import deepcopy
+from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
 
@@ -16,8 +17,9 @@ from demo import scene
 from demo.documents import Document
 from demo.show import print_lines
 from demo.stage import demo_node
+from kube.objects.model import record_key
 from why.match.pods import PodAnswer, pod_answers, waiting
-from why.reading.dump import read_objects
+from why.reading.dump import read_dump
 
 _MINUTES = "Kubernetes is built from source, once; it takes some minutes and uses every core."
 
@@ -26,8 +28,9 @@ def play_opening(console: Console, file: Path, program: str) -> None:
     """Write the demo's objects to the file, and print where kube-scheduler alone would put its pods."""
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects())}, indent=1))
-    read = read_objects([str(file)], BytesIO())
-    answers = list(pod_answers(waiting(read.pods.values()), list(read.nodes.values()), read.snapshot()))
+    snapshot = read_dump([str(file)], BytesIO(), datetime.now(UTC)).facts.snapshot
+    nodes = sorted(snapshot.nodes.values(), key=record_key)
+    answers = list(pod_answers(waiting(sorted(snapshot.pods.values(), key=record_key)), nodes, snapshot))
     print_lines(console, [_MINUTES, "Meanwhile, offline: the volumes that Kubernetes would give the demo's pods.", ""])
     console.print(_table(answers))
     print_lines(

@@ -17,7 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemaining
 from binder.matching.index import VolumeIndex
 from binder.model.view import View
 from kube.objects.labels import Pairs
-from kube.objects.model import Namespace, Pod
+from kube.objects.model import Pod
 from kube.store.snapshot import Snapshot
 from kube.store.store import snapshot_of
 from prebinder.command_line.command import Command
@@ -45,7 +45,7 @@ from scheduler.simulator.simulated_workload import START, workload
 from scheduler.simulator.simulation import Simulation
 from scheduler.simulator.summary import Summary, summarise
 from scheduler.state.cluster import ClusterView, view_of
-from why.reading.dump import read_objects
+from why.reading.dump import read_dump
 from why.rendering.lines import warn, write_json
 
 DUMP: Final = "kubectl get node,pod,pv,pvc,sc,csinode,csidriver,csistoragecapacity,volumeattachment,ns -A -o json"
@@ -239,19 +239,15 @@ def _beginning(arguments: Arguments) -> tuple[ClusterView, tuple[str, ...], bool
         snapshot = snapshot_of(workload(workload_of(arguments.sizes), arguments.seed))
         return _view(snapshot, arguments.now or START), (), True
     reject_size_of_dump(arguments.sizes)
-    objects = read_objects(arguments.filename, sys.stdin.buffer)
-    for line in objects.faults + objects.duplicates:
+    dump = read_dump(arguments.filename, sys.stdin.buffer, arguments.now or datetime.now(UTC))
+    for line in (*dump.faults, *dump.duplicates):
         warn(line, "pvc-prebinder simulate")
-    snapshot = objects.snapshot()
+    snapshot = dump.facts.snapshot
     if not snapshot.nodes:
         raise CommandError(f"no Node in {', '.join(arguments.filename)}; dump them too: {DUMP}")
-    namespaces = {
-        namespace.name: namespace.labels
-        for namespace in objects.others.get(Namespace, {}).values()
-        if isinstance(namespace, Namespace)
-    }
+    namespaces = dump.facts.namespaces
     limits = unanswered(snapshot, has_namespaces=bool(namespaces))
-    return _view(snapshot, arguments.now or datetime.now(UTC), namespaces), limits, not objects.faults
+    return _view(snapshot, arguments.now or datetime.now(UTC), namespaces), limits, not dump.faults
 
 
 def _view(snapshot: Snapshot, now: datetime, namespaces: Mapping[str, Pairs] | None = None) -> ClusterView:

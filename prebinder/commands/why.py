@@ -28,7 +28,7 @@ from prebinder.view.serving import DEFAULT_PORT, Serving
 from why.explain.answering import answer_live, report_on
 from why.explain.targets import Target, of_one_kind, parse_selector, parse_target
 from why.match.answers import report_matches
-from why.reading.file import facts_from
+from why.reading.dump import read_dump
 from why.reading.live import LiveReader
 from why.rendering.lines import warn
 from why.rendering.printer import Printer
@@ -96,7 +96,8 @@ def _address(text: str) -> str:
     type=FILE,
     multiple=True,
     metavar="FILE",
-    help="objects as YAML documents, JSON or lists instead of a cluster; - is standard input; repeatable",
+    help="YAML, JSON or lists instead of a cluster: a file, an archive, or a directory such as a must-gather; "
+    "- is standard input; repeatable",
 )
 @cloup.option(
     "-o",
@@ -204,11 +205,11 @@ def command(  # noqa: PLR0913, PLR0917 - one for each flag
     if not filenames:
         return asyncio.run(_live(access, question, printer_in, watching=watching))
     now = datetime.now(UTC)
-    facts, faults = facts_from(filenames, sys.stdin.buffer, now, access.annotation_prefix)
-    _complain(faults)
+    dump = read_dump(filenames, sys.stdin.buffer, now, access.annotation_prefix)
+    _complain(dump.faults)
     chosen = "" if everywhere else namespace or ("default" if targets else "")
-    report = _with_faults(report_on(facts, targets, chosen, selector), faults)
-    printer_in(namespace=chosen).print(report, facts.now)
+    report = _with_faults(report_on(dump.facts, targets, chosen, selector), dump.faults)
+    printer_in(namespace=chosen).print(report, dump.facts.now)
     return exit_code(report)
 
 

@@ -19,7 +19,7 @@ from prebinder.runtime import logs
 from prebinder.view.process import serve
 from prebinder.view.serving import Serving
 from why.explain.targets import Target
-from why.reading.file import facts_from
+from why.reading.dump import read_dump
 from why.rendering.lines import warn
 from why.view.feeds.caller_feed import CallerFeed
 from why.view.feeds.cluster_feed import ClusterFeed, Scope
@@ -50,10 +50,10 @@ async def show(access: ClusterAccess, page: Page, serving: Serving) -> None:
 
 
 async def _show_files(access: ClusterAccess, page: Page, serving: Serving) -> None:
-    facts, faults = facts_from(page.filenames, sys.stdin.buffer, datetime.now(UTC), access.annotation_prefix)
-    for fault in faults:
+    dump = read_dump(page.filenames, sys.stdin.buffer, datetime.now(UTC), access.annotation_prefix)
+    for fault in dump.faults:
         warn(f"left out {fault}", "pvc-prebinder why")
-    feed = FileFeed(facts, ", ".join(page.filenames), page.namespace)
+    feed = FileFeed(dump.facts, ", ".join(page.filenames), page.namespace)
     await serve(feed, serving, page.targets, page.namespace or "default")
 
 

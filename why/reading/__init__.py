@@ -1,4 +1,4 @@
-"""Facts from an API server, with the user's own permissions, or objects from files. Effects.
+"""Facts from an API server, with the user's own permissions, or from dumps. Effects.
 
 Open `live` first, `dump` for files. Never a check.
 """

@@ -1,239 +1,123 @@
-"""Objects from files for `match`: any mix of YAML documents, JSON objects one after another, and lists of objects.
+"""Facts from a dump: files, directories and archives with any mix of objects and lists, offline.
 
-An object that cannot be read is named and skipped, and reading continues. A file of 300 MB is mapped, not copied, and
-each byte of it is read twice: once to split the list, once to decode the object.
+A dump is often a part of one. What it lacks must never become a cause: a kind to which its objects refer, and of which
+it has none, was not dumped.
 """
 
-import re
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from mmap import ACCESS_READ, mmap
-from os import fstat
-from pathlib import Path
-from stat import S_ISREG
-from typing import Any, BinaryIO, Final, Protocol
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import BinaryIO, Final, TypeVar
 
-import msgspec
-from msgspec import UNSET, Raw, Struct
-
-from kube.decoding.decode import DECODERS, MalformedObject
-from kube.objects.api_resource import NAMESPACES, WATCHED
-from kube.objects.model import Claim, Node, Pod, Record, StorageClass, Volume, record_key
+from binder.matching.matching import class_of, default_class
+from kube.decoding.decode_parts import OWN_PREFIX
+from kube.objects.model import Claim, Record
 from kube.store.snapshot import Snapshot
-from kube.store.store import snapshot_of
+from why.causes.claims.unread_class import absent_classes
 from why.errors import WhyError
-from why.reading.dump_documents import ENVELOPE, TOO_DEEP, Document, Unreadable, documents
+from why.facts.facts import Facts, Source
+from why.reading.files import parts
+from why.reading.gathering import Gathering
+from why.reading.objects import EXPECTED, ObjectSink, pass_objects
+from why.reading.resources import RESOURCES
 
-_APIS: Final = {resource.kind: resource.group or resource.version for resource in (*WATCHED, NAMESPACES)}
+_MAY_BE_EMPTY: Final = frozenset({Source.CLAIMS, Source.VOLUMES, Source.CLASSES, Source.CSI_DRIVERS})
+"""A cluster may have none of these. It has nodes, and pods: a dump without them is a part of it."""
 
-_EXPECTED: Final = "Expected YAML or JSON objects, as `kubectl get ... -o json` prints them"
+_OF_THE_CLUSTER: Final = frozenset({"PersistentVolume", "Node", "CSINode", "CSIDriver", "VolumeAttachment"})
 
-_HEAD: Final = re.compile(rb'\s*\{\s*"apiVersion"\s*:\s*"([^"\\]*)"\s*,\s*"kind"\s*:\s*"([^"\\]*)"')
-"""How objects begin that the API or kubectl wrote; anything else is decoded to determine its kind."""
+R = TypeVar("R", bound=Record)
 
-
-_GZIP: Final = b"\x1f\x8b"
-"""How files of gzip begin."""
-
-
-class _Status(Struct):
-    """What the API server answers if it has no objects, such as a user without the right to list them."""
-
-    message: str | None = None
+_ABSENT: Final = "not in the input"
 
 
-_STATUS: Final = msgspec.json.Decoder(_Status)
+@dataclass(frozen=True, slots=True)
+class Dump:
+    """What a dump holds. `records` are the objects of `facts`, by kind and then by key, in the order of the input.
 
-
-@dataclass(slots=True)
-class Objects:
-    """The content of the input, by key; `others` are the kinds with the capabilities and attachments of drivers.
-
-    `faults` and `duplicates` are lines for the user, `ignored` counts kinds that are not needed.
+    `faults` and `duplicates` are lines for the user, `ignored` counts the objects of kinds that are not needed.
     """
 
-    claims: dict[str, Claim] = field(default_factory=dict)
-    volumes: dict[str, Volume] = field(default_factory=dict)
-    classes: dict[str, StorageClass] = field(default_factory=dict)
-    pods: dict[str, Pod] = field(default_factory=dict)
-    nodes: dict[str, Node] = field(default_factory=dict)
-    others: dict[type[Record], dict[str, Record]] = field(default_factory=dict)
-    ignored: Counter[str] = field(default_factory=Counter)
-    duplicates: list[str] = field(default_factory=list)
-    faults: list[str] = field(default_factory=list)
+    facts: Facts
+    records: Mapping[str, Mapping[str, Record]]
+    faults: Sequence[str] = ()
+    duplicates: Sequence[str] = ()
+    ignored: Mapping[str, int] = field(default_factory=dict)
 
-    def take(self, raw: bytes | Raw, api: str, kind: str, source: str) -> None:
-        """Decode and keep an object; a malformed one becomes a fault, one that is not needed is counted."""
-        if not kind:
-            self.faults.append(f"{source}: an object without a kind")
-        elif not is_record(kind, api):
-            self.ignored[kind] += 1
-        else:
-            try:
-                self.add(DECODERS[kind](raw))
-            except MalformedObject as error:
-                self.faults.append(f"{source}: {error}")
-
-    def add(self, record: Record) -> None:
-        """Keep an object; of two with the same kind and key the later one counts."""
-        by_kind: dict[type, dict[str, Any]] = {
-            Claim: self.claims,
-            Volume: self.volumes,
-            StorageClass: self.classes,
-            Pod: self.pods,
-            Node: self.nodes,
-        }
-        kept = by_kind.get(type(record))
-        if kept is None:
-            kept = self.others.setdefault(type(record), {})
-        key = record_key(record)
-        if key in kept:
-            self.duplicates.append(f"{type(record).__name__} {key} is in the input twice; the later one counts")
-        kept[key] = record
-
-    def snapshot(self) -> Snapshot:
-        """Return all objects as a snapshot for the rules."""
-        kinds: list[Mapping[str, Record]] = [self.claims, self.volumes, self.classes, self.pods, self.nodes]
-        return snapshot_of(record for kind in (*kinds, *self.others.values()) for record in kind.values())
-
-    def summary(self) -> str:
-        """Return in one line what was read and what was not."""
-        counts = {
-            "PersistentVolume": len(self.volumes),
-            "PersistentVolumeClaim": len(self.claims),
-            "Pod": len(self.pods),
-            "Node": len(self.nodes),
-            "StorageClass": len(self.classes),
-            **{kind.__name__: len(records) for kind, records in self.others.items()},
-        }
-        read = ", ".join(f"{count} {kind}" for kind, count in counts.items())
-        ignored = ", ".join(f"{count} {kind}" for kind, count in sorted(self.ignored.items()))
-        return f"Read {read}." + (f" Ignored: {ignored}." if ignored else "")
+    def of(self, record: type[R]) -> Mapping[str, R]:
+        """Return the objects of one kind, in the order of the input."""
+        kinds = self.records.values()
+        return {key: each for kind in kinds for key, each in kind.items() if isinstance(each, record)}
 
 
-class DumpSink(Protocol):
-    """Receives the objects of files; `faults` are lines for the user about what could not be read."""
+def read_dump(paths: Sequence[str], stdin: BinaryIO, now: datetime, prefix: str = OWN_PREFIX) -> Dump:
+    """Read all objects of these files, directories and archives; `-` is the standard input.
 
-    faults: list[str]
-
-    def take(self, raw: bytes | Raw, api: str, kind: str, source: str) -> None:
-        """Receive an object of this kind; `api` is its apiVersion, and both are empty if it does not state them."""
-
-
-def is_record(kind: str, api: str) -> bool:
-    """Whether objects of this kind become records. `api` is their apiVersion, or empty: other APIs have a Node too."""
-    known = _APIS.get(kind)
-    return known is not None and known == (api.partition("/")[0] or known)
-
-
-def read_objects(paths: Sequence[str], stdin: BinaryIO) -> Objects:
-    """Read all objects of these files; `-` is the standard input.
+    A kind without any object counts as not read: the dump does not show whether there is none. Volumes, claims and
+    classes count as read if it holds cluster-scoped objects and nothing in it refers to one, and so do CSIDrivers if it
+    holds CSINodes on which none is registered. If it holds Leases, it was written when the last of them was renewed, or
+    something later happened: ages are measured from that time, and not from `now`.
 
     Raises WhyError for a file that cannot be read, or in which nothing is JSON or YAML, and if all are empty.
     """
-    objects = Objects()
-    read_into(objects, paths, stdin)
-    return objects
+    gathering = Gathering(prefix)
+    read_into(gathering, paths, stdin)
+    facts = facts_of_dump(gathering, now)
+    return Dump(facts, gathering.records, gathering.faults, gathering.duplicates, gathering.ignored)
 
 
-def read_into(sink: DumpSink, paths: Sequence[str], stdin: BinaryIO) -> None:
-    """Pass all objects of these files to the sink. Raises WhyError as `read_objects` does."""
+def read_into(sink: ObjectSink, paths: Sequence[str], stdin: BinaryIO) -> None:
+    """Pass all objects of these files to the sink. Raises WhyError as `read_dump` does."""
     count = 0
     for path in paths:
-        with _contents(path, stdin) as contents:
-            count += _read(contents, _name(path), sink)
+        for part in parts(path, stdin):
+            try:
+                count += pass_objects(part.contents, part.name, sink)
+            except WhyError as error:
+                if part.named:
+                    raise
+                sink.faults.append(str(error))
     if not count:
-        raise WhyError(f"nothing is in {' and '.join(map(_name, paths))}. {_EXPECTED}")
+        names = " and ".join("standard input" if path == "-" else path for path in paths)
+        raise WhyError(f"nothing is in {names}. {EXPECTED}")
 
 
-def _name(path: str) -> str:
-    return "standard input" if path == "-" else path
+def facts_of_dump(gathering: Gathering, now: datetime) -> Facts:
+    """Return what was gathered as the facts of a dump, which may lack anything."""
+    facts = gathering.facts(min(now, gathering.written_at or now), (), {}, everywhere=True)
+    read = {source for source, resource in RESOURCES.items() if resource.kind in gathering.kinds}
+    absent = _MAY_BE_EMPTY - referred(facts.snapshot, absent_classes(facts))
+    if gathering.kinds & _OF_THE_CLUSTER:
+        read |= absent - {Source.CSI_DRIVERS}
+    if Source.CSI_NODES in read:
+        # Every node has a CSINode; of CSIDrivers a cluster may have none, and that is often the cause.
+        read |= absent & {Source.CSI_DRIVERS}
+    skipped = {source: _ABSENT for source in RESOURCES if source not in read}
+    return replace(facts, read=frozenset(read), skipped=skipped, events_end=gathering.last_event)
 
 
-@contextmanager
-def _contents(path: str, stdin: BinaryIO) -> Iterator[memoryview]:
-    if path == "-":
-        yield memoryview(stdin.read())
-        return
-    try:
-        with Path(path).open("rb") as file:
-            status = fstat(file.fileno())
-            mappable = S_ISREG(status.st_mode) and status.st_size
-            yield memoryview(mmap(file.fileno(), 0, access=ACCESS_READ) if mappable else file.read())
-    except OSError as error:
-        raise WhyError(f"cannot read {path}: {error.strerror}") from error
+def referred(snapshot: Snapshot, absent_classes: Collection[str]) -> frozenset[Source]:
+    """Return the kinds to which some object refers, as to one that exists.
 
-
-def _read(contents: memoryview, source: str, sink: DumpSink) -> int:
-    """Add what the file holds, and return how many documents it has."""
-    if bytes(contents[: len(_GZIP)]) == _GZIP:
-        raise WhyError(f"{source} is compressed: pass what `gunzip -c` makes of it. {_EXPECTED}")
-    count = 0
-    faults = []
-    for document in documents(contents):
-        if isinstance(document, Unreadable):
-            faults.append(f"{source}, line {document.line}: {document.problem}")
-            continue
-        if document.envelope.kind == "Status":
-            faults.append(f"{source}: the API server's answer instead of objects: {_message(document)}")
-            continue
-        count += 1
-        try:
-            _add_document(document, source, sink)
-        except RecursionError:
-            faults.append(f"{source}: {TOO_DEEP}")
-    if faults and not count:
-        raise WhyError(f"{faults[0]}. {_EXPECTED}")
-    sink.faults += faults
-    return count
-
-
-def _message(status: Document) -> str:
-    """Return what a Status says."""
-    try:
-        return _STATUS.decode(status.text).message or "no message"
-    except msgspec.ValidationError:
-        return "no message"
-
-
-def _add_document(document: Document, source: str, sink: DumpSink) -> None:
-    api, kind, items = document.envelope.api_version or "", document.envelope.kind or "", document.envelope.items
-    if items is UNSET or not kind.endswith("List"):
-        sink.take(bytes(document.text), api, kind, source)
-        return
-    for item in items or ():
-        _add_item(item, api, kind.removesuffix("List"), source, sink)
-
-
-def _add_item(item: Raw, api: str, kind: str, source: str, sink: DumpSink) -> None:
-    """Add an item of a list. Items of a typed list, such as PodList, need not state their kind; a list may hold lists,
-    as `jq -s` makes them.
+    An unbound claim refers to its class, or else to the default one, unless that is among `absent_classes`, which are
+    known not to exist; and to volumes, unless its class provisions one.
     """
-    if not kind:
-        head = _HEAD.match(memoryview(item))
-        if head:
-            api, kind = head[1].decode(), head[2].decode()
-        else:
-            api, kind = _described(item)
-    nested = _as_list(item) if kind.endswith("List") else None
-    if nested is not None:
-        _add_document(nested, source, sink)
-    else:
-        sink.take(item, api, kind, source)
+    claims, volumes = snapshot.claims.values(), snapshot.volumes.values()
+    unbound = [claim for claim in claims if not claim.volume_name]
+    names = {class_of(claim) for claim in unbound if claim.storage_class is not None}
+    refer = {
+        Source.CLAIMS: any(pod.claims for pod in snapshot.pods.values())
+        or any(volume.phase == "Bound" and volume.claim is not None for volume in volumes),
+        Source.VOLUMES: any(claim.volume_name or not _provisions(snapshot, claim) for claim in claims)
+        or any(attachment.volume_name for attachment in snapshot.attachments.values()),
+        Source.CLASSES: bool(names - {"", *absent_classes}) or any(claim.storage_class is None for claim in unbound),
+        Source.CSI_DRIVERS: any(node.drivers for node in snapshot.csi_nodes.values()),
+    }
+    return frozenset(source for source, is_referred in refer.items() if is_referred)
 
 
-def _as_list(item: Raw) -> Document | None:
-    try:
-        return Document(ENVELOPE.decode(item), memoryview(item))
-    except msgspec.ValidationError:
-        return None
-
-
-def _described(item: Raw) -> tuple[str, str]:
-    try:
-        envelope = ENVELOPE.decode(item)
-    except msgspec.ValidationError:
-        return "", ""
-    return envelope.api_version or "", envelope.kind or ""
+def _provisions(snapshot: Snapshot, claim: Claim) -> bool:
+    """Whether the claim's class may provision a volume. One that was not read may."""
+    default = default_class(snapshot.classes.values()) if claim.storage_class is None else None
+    named = snapshot.classes.get(class_of(claim)) if default is None else default
+    return named.provisions if named is not None else bool(class_of(claim))

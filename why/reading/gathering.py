@@ -1,7 +1,7 @@
 """Collects objects into facts: one by one, from any source."""
 
-from collections import defaultdict
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, Final
 
@@ -40,7 +40,6 @@ from why.facts.decode_details import (
 )
 from why.facts.details import DriverPod, EventRecord, VolumeDetails, latest_events
 from why.facts.facts import Derived, Facts, ObjectKey, Source
-from why.reading.dump import is_record
 from why.reading.resources import RESOURCES
 
 _ALONE: Final = {
@@ -55,6 +54,18 @@ _ALONE: Final = {
     )
 }
 """Kinds that do not become records."""
+
+_GROUPS: Final = {resource.kind: frozenset({resource.group or resource.version}) for resource in RESOURCES.values()} | {
+    "Event": frozenset({"v1", "events.k8s.io"})
+}
+"""The API groups of each kind; the core group is `v1` in an apiVersion. Others have a Node too, and Longhorn a Volume,
+and what an audit log holds is of the kind Event.
+"""
+
+
+def is_known(kind: str, api: str) -> bool:
+    """Whether objects of this kind are needed. `api` is their apiVersion, or empty if it is not stated."""
+    return kind in _GROUPS and (not api or api.partition("/")[0] in _GROUPS[kind])
 
 
 class _ClaimPhase(Wire):
@@ -80,6 +91,9 @@ _GLANCE: Final = msgspec.json.Decoder(_Glance)
 class Gathering:
     """Collects objects and returns facts. `faults` are lines for the user about objects that could not be read.
 
+    `kinds` are those of which it was given an object, `ignored` counts the objects of kinds that it has no use for. Of
+    two objects with the same kind and name the newer one counts; `duplicates` names those of which neither is newer.
+
     `only_waiting` drops bound objects that nothing pending uses, so that a large cluster takes no more memory than what
     is pending in it. Pods have to be added first then, claims second, again if it `lacks_originals`, and volumes third.
     """
@@ -90,7 +104,9 @@ class Gathering:
         self._copied: set[str] = set()
         self._idle_classes: set[str] = set()
         self.faults: list[str] = []
+        self.duplicates: list[str] = []
         self.kinds: set[str] = set()
+        self.ignored: Counter[str] = Counter()
         self._annotations = Annotations(prefix)
         self._decoders = decoders(prefix)
         self._detail_decoders = detail_decoders(self._annotations.sweeps)
@@ -105,7 +121,10 @@ class Gathering:
     def take(self, raw: bytes | Raw, api: str, kind: str, source: str) -> None:
         """Add an object of this kind; `api` is its apiVersion. What is not needed is skipped."""
         if not kind:
-            self.faults.append(f"{source}: an object has no kind")
+            self.faults.append(f"{source}: an object without a kind")
+            return
+        if not is_known(kind, api):
+            self.ignored[kind] += 1
             return
         self.kinds.add(kind)
         try:
@@ -114,7 +133,7 @@ class Gathering:
             elif kind in _ALONE:
                 details = self._detail_decoders[_ALONE[kind]](raw)
                 self._details[_ALONE[kind]][details.key] = details
-            elif is_record(kind, api):
+            else:
                 self._record(kind, raw)
         except MalformedObject as error:
             self.faults.append(f"{source}: {error}")
@@ -130,6 +149,11 @@ class Gathering:
             return
         if made is not None:
             self._driver_pods[made.key] = made
+
+    @property
+    def records(self) -> Mapping[str, Mapping[str, Record]]:
+        """The objects that became records, by kind and then by key, in the order in which they were added."""
+        return self._records
 
     @property
     def lacks_originals(self) -> bool:
@@ -181,7 +205,7 @@ class Gathering:
             pods=dict(self._details[Source.PODS]),
             nodes=dict(self._details[Source.NODES]),
             volumes=dict(self._volumes),
-            events={key: latest_events(events) for key, events in self._events.items()},
+            events={key: latest_events(dict.fromkeys(events)) for key, events in self._events.items()},
             leases=dict(self._details[Source.LEASES]),
             quotas=tuple(self._details[Source.QUOTAS].values()),
             attachments=dict(self._details[Source.ATTACHMENTS]),
@@ -234,6 +258,8 @@ class Gathering:
             # What the API server sets if a manifest does not (SetDefaults_StorageClass in pkg/apis/storage/v1).
             record = replace(record, binding_mode=IMMEDIATE)
         key = record_key(record)
+        if not self._is_newer(kind, key, record):
+            return
         self._records[kind][key] = record
         self._changed.add(kind)
         match record:
@@ -249,6 +275,15 @@ class Gathering:
                 self._details[Source.NODES][key] = node_details(raw)
             case VolumeAttachment():
                 self._details[Source.ATTACHMENTS][key] = attachment_details(raw)
+
+    def _is_newer(self, kind: str, key: str, record: Record) -> bool:
+        known = self._records[kind].get(key)
+        if known is None or known == record:
+            return True
+        if known.resource_version == record.resource_version:
+            name = type(record).__name__
+            self.duplicates.append(f"{name} {key} is in the input twice; the later one counts")
+        return record.resource_version >= known.resource_version
 
     def _claim(self, claim: Claim, key: str, raw: bytes | Raw) -> None:
         self._details[Source.CLAIMS][key] = details = claim_details(raw)

@@ -135,7 +135,7 @@ EXITS = [
     pytest.param([LATER, claim("data", "1Gi")], 0, id="waits for a pod"),
     pytest.param([storage_class("Immediate", "disk.csi.example"), claim("data", "1Gi")], 0, id="will be provisioned"),
     pytest.param([claim("data", "1Gi")], 3, id="nothing fits"),
-    pytest.param([storage_class(None), claim("data", "1Gi"), volume("a", "1Gi")], 3, id="class without binding mode"),
+    pytest.param([storage_class(None), claim("data", "1Gi"), volume("a", "1Gi")], 0, id="class without binding mode"),
     pytest.param([claim("data", "1Gi"), volume("a", "1Gi"), node("n", "a"), pod("web", "dtaa")], 3, id="no such claim"),
     pytest.param([claim("data", "1Gi", volumeName="b"), volume("a", "1Gi")], 3, id="the volume asked for is missing"),
     pytest.param([volume("a", "odd")], 3, id="an object that cannot be read"),

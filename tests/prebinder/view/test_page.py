@@ -12,7 +12,6 @@ import pytest
 from playwright.async_api import Browser as Chromium
 from playwright.async_api import Page, expect
 
-from binder.reservation.contract import DEFAULT_PREFIX
 from kube.client.api import KubeApi
 from kube.clock import SystemClock
 from prebinder.metrics.unobserved import Unobserved
@@ -21,7 +20,7 @@ from tests.prebinder.view.served_view import Browser, served
 from tests.why.view.clusters import Cluster, many, small
 from tests.why.view.feeds.test_caller_feed import page as behind_tokens
 from tests.why.view.watched_cluster import WatchedCluster
-from why.reading.file import facts_from
+from why.reading.dump import read_dump
 from why.view.feeds.cluster_feed import ClusterFeed, Scope
 from why.view.feeds.file_feed import FileFeed
 
@@ -38,7 +37,7 @@ async def chromium() -> AsyncIterator[Chromium]:
 async def shown(
     chromium: Chromium, cluster: Cluster, path: Path, address: str = "", *, dark: bool = False
 ) -> AsyncIterator[Page]:
-    facts, _ = facts_from([cluster.dump(path / "dump.json")], io.BytesIO(), datetime.now(UTC), DEFAULT_PREFIX)
+    facts = read_dump([cluster.dump(path / "dump.json")], io.BytesIO(), datetime.now(UTC)).facts
     address = f"/{address}"
     async with (
         served(FileFeed(facts, "dump.json")) as server,

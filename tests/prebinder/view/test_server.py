@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from binder.reservation.contract import DEFAULT_PREFIX
 from prebinder.cli import main
 from tests.prebinder.view.served_view import Browser, served
 from tests.why.view.clusters import Cluster, small
 from why.explain.targets import Target
-from why.reading.file import facts_from
+from why.reading.dump import read_dump
 from why.report.report import WhyReport
 from why.view.feeds.file_feed import FileFeed
 from why.view.feeds.publisher import Caller, Message
@@ -23,9 +22,9 @@ WHY = "/api/v1alpha1/why"
 
 
 def feed_of(cluster: Cluster, path: Path) -> FileFeed:
-    facts, faults = facts_from([cluster.dump(path)], io.BytesIO(), datetime.now(UTC), DEFAULT_PREFIX)
-    assert not faults
-    return FileFeed(facts, "dump.json")
+    dump = read_dump([cluster.dump(path)], io.BytesIO(), datetime.now(UTC))
+    assert not dump.faults
+    return FileFeed(dump.facts, "dump.json")
 
 
 @pytest.fixture

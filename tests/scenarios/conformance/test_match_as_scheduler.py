@@ -25,7 +25,7 @@ from tests.scenarios.conformance.recording_extender import Recording, recording_
 from tests.scenarios.environment.admin import Admin
 from tests.scenarios.environment.waiting import eventually
 from why.match.pods import PodAnswer, pod_answers, waiting
-from why.reading.dump import read_objects
+from why.reading.dump import read_dump
 
 SEED: Final = 20261121
 COUNT: Final = 300
@@ -65,20 +65,21 @@ async def test_match_and_the_scheduler_agree(quiet: DevCluster, tmp_path: Path) 
 
 def answered(dump: Path) -> Iterator[PodAnswer]:
     """Answer as the command does, for the pods alone: why each claim does not get each volume would fill a book."""
-    objects = read_objects([str(dump)], BytesIO())
-    assert objects.faults == []
-    return pod_answers(waiting(objects.pods.values()), [*objects.nodes.values()], objects.snapshot())
+    read = read_dump([str(dump)], BytesIO(), SystemClock().now())
+    assert read.faults == []
+    snapshot = read.facts.snapshot
+    return pod_answers(waiting(snapshot.pods.values()), [*snapshot.nodes.values()], snapshot)
 
 
 def left_by_the_extender(dump: Path, recording: Recording) -> dict[str, set[str]]:
     """Send the extender what kube-scheduler sent; return the nodes it leaves for each pod."""
-    store, objects = Store(), read_objects([str(dump)], BytesIO())
+    now = SystemClock().now()
+    store, objects = Store(), read_dump([str(dump)], BytesIO(), now).facts.snapshot
     extender = Extender(store, Annotations())
     store.volumes.replace(objects.volumes.values(), "")
     store.classes.replace(objects.classes.values(), "")
     store.claims.replace(objects.claims.values(), "")
     store.nodes.replace(objects.nodes.values(), "")
-    now = SystemClock().now()
     return {
         name: set(json.loads(extender.filter(question, now).body)["NodeNames"])
         for name, question in recording.requests.items()

@@ -35,7 +35,7 @@ from tests.why.documents import (
 from why.causes.diagnosis import explain_claim
 from why.explain.answering import waiting
 from why.facts.facts import NOT_SERVED, Source
-from why.reading.file import facts_from
+from why.reading.dump import read_dump
 
 LATER = storage_class(provisioner=DRIVER)
 NOW_MADE = storage_class(provisioner=DRIVER, mode="Immediate")
@@ -365,7 +365,7 @@ def test_a_command_has_no_word_to_be_replaced(classes: list[Document]) -> None:
 def test_a_dump_is_as_old_as_its_leases(tmp_path: Path) -> None:
     """Yesterday's dump does not say that everything has been dead since yesterday."""
     path = write_dump(tmp_path, [pod("db-0", status={"conditions": []}), node("a1"), SCHEDULED])
-    facts, _ = facts_from([path], BytesIO(), NOW + ago(days=1), "scheduler.cloud.example/")
+    facts = read_dump([path], BytesIO(), NOW + ago(days=1), "scheduler.cloud.example/").facts
     assert facts.now == NOW - ago(seconds=2)
 
 

@@ -38,7 +38,7 @@ from why.errors import WhyError
 from why.explain.answering import report_on, waiting
 from why.explain.targets import Target
 from why.facts.facts import Facts
-from why.reading.file import facts_from
+from why.reading.dump import read_dump
 from why.report.report import Item
 
 MODULES: Final = (test_claims, test_claims_in_clusters, test_on_call, test_pods, test_pods_in_clusters, test_unusual)
@@ -77,7 +77,7 @@ CONFIRMED: Final[Mapping[tuple[str, str], str]] = {
 
 def facts_in(documents: list[Document]) -> Facts:
     listed = {"apiVersion": "v1", "kind": "List", "items": documents}
-    return facts_from(["-"], io.BytesIO(json.dumps(listed).encode()), NOW, "scheduler.cloud.example/")[0]
+    return read_dump(["-"], io.BytesIO(json.dumps(listed).encode()), NOW, "scheduler.cloud.example/").facts
 
 
 def answer(documents: list[Document], target: Target) -> Item | None:

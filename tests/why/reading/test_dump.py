@@ -1,16 +1,19 @@
 """Objects from any mix of files, and what is said about the rest."""
 
-import gzip
 import io
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from kube.objects.model import Claim, Node, Pod, StorageClass, Volume
 from why.errors import WhyError
-from why.reading.dump import Objects, read_objects
+from why.facts.facts import Source
+from why.reading.dump import Dump, read_dump
 
+NOW = datetime(2026, 1, 2, 12, 0, tzinfo=UTC)
 PV = {
     "apiVersion": "v1",
     "kind": "PersistentVolume",
@@ -32,14 +35,13 @@ def listed(kind: str, *items: object) -> dict[str, object]:
     return {"kind": kind, "apiVersion": "v1", "metadata": {}, "items": list(items)}
 
 
-def read(*documents: object) -> Objects:
+def read(*documents: object) -> Dump:
     text = "\n".join(map(json.dumps, documents))
-    return read_objects(["-"], io.BytesIO(text.encode()))
+    return read_dump(["-"], io.BytesIO(text.encode()), NOW)
 
 
-def keys(objects: Objects) -> list[str]:
-    kinds = (objects.volumes, objects.claims, objects.classes, objects.nodes, objects.pods)
-    return [key for kept in kinds for key in kept]
+def keys(objects: Dump) -> list[str]:
+    return [key for kind in (Volume, Claim, StorageClass, Node, Pod) for key in objects.of(kind)]
 
 
 ALL = ["pv-1", "default/data", "fast", "n1", "default/web"]
@@ -69,9 +71,6 @@ def test_reads(documents: list[object], expected: list[str]) -> None:
 def test_counts_what_it_does_not_need() -> None:
     objects = read(PV, listed("List", {"kind": "Service"}, {"kind": "Service"}, {**NODE, "apiVersion": "x/v1"}))
     assert objects.ignored == {"Service": 2, "Node": 1}
-    assert objects.summary() == (
-        "Read 1 PersistentVolume, 0 PersistentVolumeClaim, 0 Pod, 0 Node, 0 StorageClass. Ignored: 1 Node, 2 Service."
-    )
 
 
 FAULTS = [
@@ -98,7 +97,7 @@ def test_of_two_with_the_same_name_the_later_counts() -> None:
     objects = read(
         PV, PVC, {**PV, "spec": {"capacity": {"storage": 2}}}, {**PVC, "metadata": {"name": "data", "namespace": "x"}}
     )
-    assert objects.volumes["pv-1"].capacity == 2 * 10**9
+    assert objects.of(Volume)["pv-1"].capacity == 2 * 10**9
     assert objects.duplicates == ["Volume pv-1 is in the input twice; the later one counts"]
 
 
@@ -107,7 +106,7 @@ def test_reads_several_files_and_the_standard_input(tmp_path: Path) -> None:
     (tmp_path / "b.yaml").write_text("kind: Node\nmetadata: {name: n2}\n")
     (tmp_path / "empty").write_text("")
     files = [str(tmp_path / "a.json"), "-", str(tmp_path / "empty"), str(tmp_path / "b.yaml")]
-    assert keys(read_objects(files, io.BytesIO(json.dumps(NODE).encode()))) == ["pv-1", "n1", "n2"]
+    assert keys(read_dump(files, io.BytesIO(json.dumps(NODE).encode()), NOW)) == ["pv-1", "n1", "n2"]
 
 
 def absent(folder: Path) -> Path:
@@ -132,7 +131,7 @@ def empty(folder: Path) -> Path:
     ("make", "message"),
     [
         (absent, "No such file or directory"),
-        (directory, "Is a directory"),
+        (directory, "nothing is in"),
         (binary, "Expected YAML or JSON objects"),
         (empty, "nothing is in .*x.yaml. Expected YAML or JSON objects"),
     ],
@@ -140,13 +139,23 @@ def empty(folder: Path) -> Path:
 def test_says_which_file_cannot_be_read(tmp_path: Path, make: Callable[[Path], Path], message: str) -> None:
     path = make(tmp_path)
     with pytest.raises(WhyError, match=message) as caught:
-        read_objects([str(path)], io.BytesIO())
+        read_dump([str(path)], io.BytesIO(), NOW)
     assert str(path) in str(caught.value)
 
 
-def test_a_compressed_file_says_so() -> None:
-    with pytest.raises(WhyError, match="standard input is compressed: pass what `gunzip -c` makes of it"):
-        read_objects(["-"], io.BytesIO(gzip.compress(json.dumps(POD).encode())))
+def test_a_kind_of_another_api_is_not_read() -> None:
+    """Longhorn and others have a Node too: it does not show which nodes the cluster has."""
+    facts = read(PV, {**NODE, "apiVersion": "longhorn.io/v1beta2"}).facts
+    assert Source.NODES in facts.skipped
+
+
+@pytest.mark.parametrize("newer_first", [True, False])
+def test_of_two_with_the_same_name_the_newer_counts(*, newer_first: bool) -> None:
+    old = {**PV, "metadata": {"name": "pv-1", "resourceVersion": "7"}}
+    new = {**old, "metadata": {"name": "pv-1", "resourceVersion": "8"}, "spec": {"capacity": {"storage": 2}}}
+    dump = read(*((new, old) if newer_first else (old, new)))
+    assert dump.of(Volume)["pv-1"].capacity == 2 * 10**9
+    assert dump.duplicates == []
 
 
 REJECTED = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "pods is forbidden", "code": 403}
@@ -166,10 +175,10 @@ def test_beside_objects_it_is_skipped(status: object, says: str) -> None:
     assert objects.faults == [f"standard input: the API server's answer instead of objects: {says}"]
 
 
-def faults_of(text: str) -> list[str]:
+def faults_of(text: str) -> Sequence[str]:
     """What is wrong with an input, whether or not anything in it could be read."""
     try:
-        return read_objects(["-"], io.BytesIO(text.encode())).faults
+        return read_dump(["-"], io.BytesIO(text.encode()), NOW).faults
     except WhyError as error:
         return [str(error)]
 

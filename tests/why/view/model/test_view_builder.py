@@ -252,6 +252,7 @@ def test_a_change_is_the_rows_that_differ() -> None:
     assert changes_between(old, built.view(NOW + timedelta(seconds=5))) is None
     more = Cluster(NOW)
     more.volume("changed", "a", "static", annotations={f"{PREFIX}health": "Degraded"})
+    more.objects[0]["metadata"]["resourceVersion"] = "998"
     built.take(more.objects[0])
     new = built.view()
     assert new.volumes["kept"] is old.volumes["kept"]
@@ -280,6 +281,7 @@ def test_rows_follow_every_object_that_they_are_made_of() -> None:
     assert built.view().volumes["pv"].nodes == ("a1",)
     moved = Cluster(NOW)
     moved.pod("web/web-0", ("data",), "b1")
+    moved.objects[0]["metadata"]["resourceVersion"] = "998"
     built.take(moved.objects[0])
     assert built.view().volumes["pv"].nodes == ("a1", "b1")
     attachment = next(each for each in made.objects if each["kind"] == "VolumeAttachment")

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from why.reading.dump_documents import Document, Unreadable, documents
+from why.reading.documents import Document, Unreadable, documents
 
 LONG = b'{"kind": "' + b"x" * (1 << 21)
 

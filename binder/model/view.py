@@ -10,6 +10,7 @@ from binder.matching.index import VolumeIndex
 from binder.model.decision import Mode
 from binder.model.ledger import Ledger
 from binder.model.waiting_pod import Waiting
+from binder.provisioning.ledger import PoolLedger
 from binder.reservation.contract import Annotations
 from csi.health.verdict import Verdict
 from kube.objects.model import Claim
@@ -48,7 +49,8 @@ class View:
 
     `hints`: volume -> the claim that had it as a hint, which blocks no other claim in this pass. `silent`: a driver
     that does not respond -> the verdict on each of its volumes without a recent one. `node_storage` is only a cache of
-    what follows from the snapshot; successive views share it. `waiting`: the pods that wait for a node, as the snapshot
+    what follows from the snapshot; successive views share it. `pools`: what is left of storage from which volumes are
+    provisioned. `waiting`: the pods that wait for a node, as the snapshot
     shows them, None if that is still to be computed.
     """
 
@@ -59,5 +61,6 @@ class View:
     settings: PlanSettings = field(default_factory=PlanSettings)
     hints: Mapping[str, Claim] = Map()
     silent: Mapping[str, Verdict] = Map()
+    pools: PoolLedger = field(default_factory=PoolLedger, compare=False, repr=False)
     waiting: Waiting | None = field(default=None, compare=False, repr=False)
     node_storage: NodeStorage = field(default_factory=NodeStorage, compare=False, repr=False)

@@ -96,14 +96,18 @@ class PoolLedger:
 
     def reported(self, report: CapacityReport, now: datetime) -> "PoolLedger":
         """Take a new or changed report, and settle what every report of its pool includes."""
+        ledger = self.with_report(report)
+        return ledger._settling(ledger.pools[report.pool], now)
+
+    def with_report(self, report: CapacityReport) -> "PoolLedger":
+        """Take a new or changed report."""
         known = self.reports.get(report.key)
         ledger = self if known in (None, report.pool) else self.unreported(report.key)
         if report.key not in ledger.reports:
             count = ledger.reports_of.get(report.pool.driver, 0) + 1
             ledger = replace(ledger, reports_of=ledger.reports_of.set(report.pool.driver, count))
         pool = ledger.pools.get(report.pool, StoragePool(report.pool)).reported(report)
-        ledger = replace(ledger._with(pool), reports=ledger.reports.set(report.key, report.pool))
-        return ledger._settling(pool, now)
+        return replace(ledger._with(pool), reports=ledger.reports.set(report.key, report.pool))
 
     def unreported(self, key: str) -> "PoolLedger":
         """Drop a report; what is in flight stays, for the provisioner may replace the object by another."""

@@ -12,6 +12,7 @@ from binder.provisioning.claims_in_flight import (
     expansion_in_flight,
     is_provisioned,
     report_after,
+    size_of,
     volume_in_flight,
 )
 from binder.provisioning.families import families_of
@@ -97,6 +98,16 @@ class Provisioning:
                 self._take_claim(ignored.id, ignored.claim, snapshot, now)
         self._forget_due(now)
         return self._ledger
+
+    def expect(self, claim: Claim, node: Node, now: datetime) -> None:
+        """Count a volume that is about to be made for the claim on this node, before the claim shows it."""
+        pools = tuple(pool.key for pool in self._ledger.pools_of(class_of(claim), dict(node.labels)))
+        if pools and self._ledger.booking(claim.uid) is None:
+            self._ledger = self._ledger.booked(InFlight(claim.uid, claim.key, size_of(claim), now, ours=True), pools)
+
+    def look_again(self, uid: str, key: str) -> None:
+        """Believe what the claim itself shows from now on."""
+        self._changes.claims[uid] = key
 
     def exhausted(self, key: PoolKey, size: int, now: datetime) -> None:
         """The driver had no room for a volume of this size (ProvisioningFailed, ResourceExhausted)."""

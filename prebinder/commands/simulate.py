@@ -15,7 +15,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
 from binder.matching.index import VolumeIndex
-from binder.model.view import View
+from binder.model.view import PlanSettings, View
+from binder.provisioning.tracking import ledger_of
 from kube.objects.labels import Pairs
 from kube.objects.model import Pod
 from kube.store.snapshot import Snapshot
@@ -251,7 +252,10 @@ def _beginning(arguments: Arguments) -> tuple[ClusterView, tuple[str, ...], bool
 
 
 def _view(snapshot: Snapshot, now: datetime, namespaces: Mapping[str, Pairs] | None = None) -> ClusterView:
-    return view_of(View(snapshot, VolumeIndex.of(snapshot.volumes.values())), now, namespaces)
+    settings = PlanSettings()
+    pools = ledger_of(snapshot, settings.annotations, now)
+    index = VolumeIndex.of(snapshot.volumes.values())
+    return view_of(View(snapshot, index, settings=settings, pools=pools), now, namespaces)
 
 
 @contextmanager

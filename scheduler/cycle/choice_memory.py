@@ -13,9 +13,11 @@ from typing import Final
 
 from binder.matching.capacity_order import CapacityOrder
 from binder.matching.claim_shape import by_family, shape_of
+from binder.matching.matching import class_of
 from binder.model.ledger import Hold
 from binder.model.view import View
-from kube.objects.labels import NodeSelector
+from binder.provisioning.pool import PoolKey, StoragePool
+from kube.objects.labels import NodeSelector, NodeSelectorTerm, Requirement
 from kube.objects.model import SELECTED_NODE, Claim, value_of
 from kube.persistent_map import Map
 from kube.store.index import KeyMap, Keys
@@ -50,6 +52,7 @@ class _Kind:
     holds: Map[str, Hold] = field(default_factory=Map)
     makers: tuple[object, ...] = ()
     unhealthy: Mapping[str, Keys] = field(default_factory=KeyMap)
+    pools: Map[PoolKey, StoragePool] = field(default_factory=Map)
 
 
 class ChoiceMemory:
@@ -135,9 +138,10 @@ def _stale(kind: _Kind, info: PodInfo, cluster: ClusterView) -> int:
     groups = tuple(group for claim in info.claims.delayed for group in cluster.storage.index.by_topology(claim))
     refiled = _refiled(kind, groups)
     if stale != cluster.index.everything:
-        for affinity in {*refiled, *_changed_holds(kind.holds, cluster.storage)}:
+        pools = _changed_pools(kind.pools, info, cluster.storage)
+        for affinity in {*refiled, *_changed_holds(kind.holds, cluster.storage), *pools}:
             stale |= cluster.index.reaching(affinity)
-    kind.holds = cluster.storage.ledger.holds
+    kind.holds, kind.pools = cluster.storage.ledger.holds, cluster.storage.pools.pools
     return stale
 
 
@@ -192,6 +196,19 @@ def _changed_holds(before: Map[str, Hold], storage: View) -> Iterator[NodeSelect
         volume = storage.snapshot.volumes.get(name)
         if volume is not None:
             yield volume.node_affinity
+
+
+def _changed_pools(before: Map[PoolKey, StoragePool], info: PodInfo, storage: View) -> Iterator[NodeSelector | None]:
+    """Yield the places of pools of these claims' classes in which something was booked or reported."""
+    after = storage.pools.pools
+    if before is after:
+        return
+    families = {storage.pools.families.get(class_of(claim)) for claim in info.claims.delayed}
+    for key, pool in after.items():
+        if key.family in families and before.get(key) is not pool:
+            labels, expressions = key.topology.match_labels, key.topology.match_expressions
+            named = tuple(Requirement(label, "In", (value,)) for label, value in labels)
+            yield NodeSelector((NodeSelectorTerm((*named, *expressions)),)) if named or expressions else None
 
 
 def _is_restless(smallest: Iterable[Claim], state: NodeInfo, storage: View) -> bool:

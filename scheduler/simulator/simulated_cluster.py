@@ -20,6 +20,7 @@ from scheduler.simulator.simulated_nodes import with_added_node
 from scheduler.simulator.simulated_storage import (
     ImpossibleChange,
     made_volume,
+    with_booked,
     with_bound,
     with_failed_driver,
     with_failed_volume,
@@ -101,7 +102,8 @@ class SimulatedCluster:
         """
         if placement.pod.key in self.state.placed:
             return False
-        if self.state.changed_since((_NODE + placement.node, *_entry(placement, at).touches()), seen.version):
+        entry = _entry(placement, at)
+        if self.state.changed_since(_touched(entry, self.state.view), seen.version):
             revised = revise(placement, self.state.view)
             if revised is None:
                 return False
@@ -132,8 +134,17 @@ def _entry(placement: ScheduleResult, at: int) -> Entry:
 def _applied(state: SimulatedState, entry: Entry) -> SimulatedState:
     view, placed = _APPLYING[entry.change](state.view, state.placed, entry)
     version = state.version + 1
-    changed = (_NODE + entry.node, *entry.touches())
+    changed = _touched(entry, state.view)
     return SimulatedState(view, version, state.versions.update(dict.fromkeys(changed, version)), placed)
+
+
+def _touched(entry: Entry, view: ClusterView) -> tuple[str, ...]:
+    """Return the names of everything that an entry changes: nodes, claims, volumes, and pools of storage."""
+    node, storage = view.node(entry.node), view.storage
+    labels = {} if node is None else node.labels
+    claims = (storage.snapshot.claims[key] for key in entry.made if key in storage.snapshot.claims)
+    pools = {pool.key for claim in claims for pool in storage.pools.pools_of(class_of(claim), labels)}
+    return (_NODE + entry.node, *entry.touches(), *(f"pool {key}" for key in pools))
 
 
 Placed = Map[str, str]
@@ -151,7 +162,7 @@ def _placing(view: ClusterView, placed: Placed, entry: Entry) -> After:
         for claim_key in entry.made:
             claim = snapshot.claims[claim_key]
             made = made_volume(claim, snapshot.classes[class_of(claim)].provisioner, node.zone)
-            storage = with_bound(storage, claim, made)
+            storage = with_bound(with_booked(storage, claim, node.node, view.now), claim, made)
         view = view.with_storage(storage)
     return view.with_pod(view.storage.snapshot.pods[entry.pod], entry.node), placed.set(entry.pod, entry.node)
 

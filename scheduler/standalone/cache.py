@@ -75,7 +75,7 @@ class SchedulerCache:
         """Apply some of the changes that the view does not have yet; return whether that was all."""
         if not self._storage.step():
             return False
-        storage, view = self._storage.view(), self._view
+        storage, view = self._storage.view(now), self._view
         if view is None:
             view = self._from_nothing(storage, now)
         if view.storage is not storage or view.now != now or view.namespaces is not self._namespaces:
@@ -112,6 +112,9 @@ class SchedulerCache:
                 return result
             cluster = result
         self._storage.ledger = cluster.storage.ledger
+        node = cluster.node(placement.node)
+        if node is not None and placement.volumes.provision:
+            self._storage.expect(placement.volumes.provision, node.node, self._looked)
         self._note(pod.key, self._place(pod.key))
         self._assumed[pod.key] = placement
         self._bound.pop(pod.key, None)

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, Final, Protocol, TypeVar
 
 from binder.matching.rejection import Reason, Rejection
+from binder.provisioning.sums import reject_sum
 from kube.background import Aside
 from kube.clock import Clock
 from kube.errors import KubeError, LeadershipLost
@@ -165,9 +166,15 @@ class ScheduleOne:
     def _reject_taken(self, placement: ScheduleResult, view: ClusterView) -> Rejection | None:
         """Return what others have taken of the node since the view was made: a decision aside takes time."""
         now = self.cache.view(self.clock.now())
+        storage, node = now.storage, now.node(placement.node)
+        if storage.pools is not view.storage.pools and node is not None:
+            claims = placement.volumes.provision
+            too_much = reject_sum(claims, node.node, storage.snapshot, storage.pools, now.now, certain=False)
+            if too_much is not None:
+                return too_much
         if now.nodes is view.nodes:
             return None
-        return reject_taken(placement, now.node(placement.node), now.storage.snapshot)
+        return reject_taken(placement, node, storage.snapshot)
 
     def _rejected(
         self,

@@ -3,8 +3,9 @@
 Both are applied in steps of some milliseconds: a cluster may have 100,000 volumes, or change on every node at once.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import islice
 from typing import Final
 
@@ -12,7 +13,8 @@ from binder.health.node_storage import NodeStorage
 from binder.matching.index import VolumeIndex
 from binder.model.ledger import Ledger
 from binder.model.view import PlanSettings, View
-from kube.objects.model import Claim, CSIDriver, CSINode, StorageClass, Volume, VolumeAttachment
+from binder.provisioning.tracking import Provisioning
+from kube.objects.model import Claim, CSIDriver, CSINode, Node, StorageClass, Volume, VolumeAttachment
 from kube.persistent_map import Map
 from kube.store.store import Store
 
@@ -53,6 +55,7 @@ class StorageCache:
         self._everywhere = False
         self._attached_to: dict[str, dict[str, str]] = {}
         self._view: View | None = None
+        self._provisioning = Provisioning(settings.annotations).follow(store)
         store.volumes.listeners.append(self._volume_changed)
         store.claims.listeners.append(self._claim_changed)
         store.classes.listeners.append(self._class_changed)
@@ -70,15 +73,21 @@ class StorageCache:
         self._index = index
         return not self._changed
 
-    def view(self) -> View:
+    def view(self, now: datetime) -> View:
         """Return the storage of this moment; the same value while nothing changes. It takes all steps that are left."""
         snapshot, view = self._store.snapshot(), self._view
-        if view is None or view.snapshot is not snapshot or view.ledger is not self.ledger:
+        pools = self._provisioning.ledger(snapshot, now)
+        if view is None or view.snapshot is not snapshot or view.ledger is not self.ledger or view.pools is not pools:
             while not self.step():
                 pass
             assert self._index is not None
             view = self._view = View(
-                snapshot, self._index, self.ledger, settings=self._settings, node_storage=self._node_storage
+                snapshot,
+                self._index,
+                self.ledger,
+                settings=self._settings,
+                node_storage=self._node_storage,
+                pools=pools,
             )
         return view
 
@@ -109,8 +118,15 @@ class StorageCache:
         self._claims.clear()
         self._everywhere = False
 
+    def expect(self, claims: Iterable[Claim], node: Node, now: datetime) -> None:
+        """Count volumes that are about to be provisioned for these claims, which no watch shows yet."""
+        for claim in claims:
+            self._provisioning.expect(claim, node, now)
+
     def release(self, pod_key: str) -> None:
         """Release what is reserved for the pod."""
+        for hold in self.ledger.of_pod(pod_key):
+            self._provisioning.look_again(hold.claim_uid, hold.claim_key)
         self.ledger = self.ledger.without(*self.ledger.by_pod.get(pod_key, Map()))
 
     def _volume_changed(self, old: Volume | None, new: Volume | None) -> None:

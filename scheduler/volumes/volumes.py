@@ -10,6 +10,7 @@ from binder.assignment.volume_policy import reject_use
 from binder.matching.matching import class_of
 from binder.matching.rejection import Rejection
 from binder.model.view import View
+from binder.provisioning.sums import reject_sum
 from binder.reservation.contract import ClaimReservation
 from kube.objects.labels import NodeSelector
 from kube.objects.model import SELECTED_NODE, Claim, Node, Pod, Volume, value_of
@@ -24,7 +25,8 @@ class NodeVolumes:
     """What a pod's unbound claims get on a node.
 
     `own` is what we take: the reserved volumes first, and none that is reserved for another claim, known to be
-    unhealthy or not accessible from the node.
+    unhealthy or not accessible from the node. What is to be provisioned fits together into what is left of the storage,
+    beside the volumes on their way; kube-scheduler compares each claim alone with the driver's report.
     """
 
     def __init__(
@@ -109,6 +111,11 @@ def _choices(
     def usable(claim: Claim, volume: Volume) -> bool:
         return reject_use(storage, volume, now, claim) is None
 
+    def own_choice(needed: PodClaims, free: FreeVolumes, node: Node) -> VolumeChoice:
+        chosen = health_aware_choice(needed, search, free, node, storage, usable)
+        too_much = reject_sum(chosen.provision, node, storage.snapshot, storage.pools, now, certain=False)
+        return chosen if too_much is None else VolumeChoice(rejections=(too_much,))
+
     def upstream(node: Node, own: VolumeChoice, free: FreeVolumes) -> VolumeChoice:
         if own.rejections and free.short:
             return own
@@ -123,8 +130,8 @@ def _choices(
         volumes = known.get(alike)
         if volumes is None:
             free = FreeVolumes(search, node.labels, storage)
-            own = health_aware_choice(claims, search, free, node.node, storage, usable)
-            missing = partial(health_aware_choice, unbound, search, free, node.node, storage, usable)
+            own = own_choice(claims, free, node.node)
+            missing = partial(own_choice, unbound, free, node.node)
             volumes = known[alike] = NodeVolumes(own, partial(upstream, node.node, own, free), missing)
         by_name[node.node.name] = volumes
         return volumes

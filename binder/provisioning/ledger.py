@@ -94,10 +94,10 @@ class PoolLedger:
         """Forget that a claim was ignored."""
         return replace(self, ignored=self.ignored.delete(uid)) if uid in self.ignored else self
 
-    def reported(self, report: CapacityReport, now: datetime) -> "PoolLedger":
+    def reported(self, report: CapacityReport) -> "PoolLedger":
         """Take a new or changed report, and settle what every report of its pool includes."""
         ledger = self.with_report(report)
-        return ledger._settling(ledger.pools[report.pool], now)
+        return ledger._settling(ledger.pools[report.pool])
 
     def with_report(self, report: CapacityReport) -> "PoolLedger":
         """Take a new or changed report."""
@@ -133,11 +133,11 @@ class PoolLedger:
                 if why:
                     yield Ignored(booking.id, booking.claim, "", Why(why))
 
-    def _settling(self, pool: StoragePool, now: datetime) -> "PoolLedger":
+    def _settling(self, pool: StoragePool) -> "PoolLedger":
         ledger = self
-        for booking in pool.settled(now):
+        for booking in pool.settled():
             homes = [self.pools[key] for key in self.homes[booking.id]]
-            if all(home.bookings[booking.id] in home.settled(now) for home in homes if home.key != pool.key):
+            if all(home.bookings[booking.id] in home.settled() for home in homes if home.key != pool.key):
                 ledger = ledger.expired(booking.id)
                 if booking.until is not None:
                     ledger = replace(ledger, settled=ledger.settled.set(booking.id, booking.until))

@@ -2,7 +2,7 @@
 
 A report is older than it looks: the provisioner asks its driver once a minute or after a volume was made, and writes
 the answers one by one (external-provisioner pkg/capacity, `--capacity-poll-interval`, `--kube-api-capacity-qps`). So a
-volume counts beside a report until the report provably includes it. That is so once the reported value was as low as
+volume counts beside a report until the report provably includes it. That is so while the reported value is as low as
 what was left when the volume was booked: a fall by less may be another volume's. All sizes are bytes.
 """
 
@@ -24,8 +24,12 @@ REPORT_LAG: Final = timedelta(seconds=15)
 for its driver (`--timeout`), then about a second for its turn to write.
 """
 
-_MAX_CORRECTED: Final = 1_000
-"""Bookings of a pool that are corrected when one before them is withdrawn. More are left too low, until their time."""
+MAX_BY_FALL: Final = 1_000
+"""Bookings of a pool. With more of them only time says which ones a report includes: each change would correct all."""
+
+ALWAYS: Final = 1 << 80
+NEVER: Final = -(1 << 80)
+"""A report includes a volume whatever its value is, or is not known to before it is old enough."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +61,7 @@ class InFlight:
     `id` is the claim's uid. `ours`: we selected its node. `begun`: a provisioner may have been called already. `made`
     is when the volume was saved, None before; `until` is when it is part of every report at the latest. `since` is
     when it was first seen. `gone` is when its claim was deleted, with a provisioner that may still make it. `low` is by
-    report the value from which on it includes the volume; `included` are reports that do.
+    report the value from which on it includes the volume.
     """
 
     id: str
@@ -71,7 +75,10 @@ class InFlight:
     gone: datetime | None = None
     number: int = 0
     low: tuple[tuple[str, int], ...] = ()
-    included: frozenset[str] = frozenset()
+
+    def included(self, report: CapacityReport) -> bool:
+        """Whether the report includes the volume, as far as its value and its age prove that."""
+        return self.made is not None and any(key == report.key and report.free <= low for key, low in self.low)
 
     def counts(self, report: CapacityReport, now: datetime) -> bool:
         """Whether it takes room beside what the report says."""
@@ -79,9 +86,7 @@ class InFlight:
             if self.gone is not None:
                 return now - self.gone < MAX_FOREIGN_AGE
             return self.ours or (self.size <= report.free and now - self.since < MAX_FOREIGN_AGE)
-        if report.key in self.included or (self.until is not None and now >= self.until):
-            return False
-        return report.written is None or report.written - self.made < REPORT_LAG
+        return not self.included(report) and (self.until is None or now < self.until)
 
     def ignored(self, pool: "StoragePool", now: datetime) -> str:
         """Return why a claim without a volume takes no room of its pool; empty if it does."""
@@ -143,12 +148,16 @@ class Cap:
 
 @dataclass(frozen=True, slots=True)
 class StoragePool:
-    """A pool's reports, one for each of its classes, and its bookings, by id."""
+    """A pool's reports, one for each of its classes, and its bookings, by id.
+
+    `by_fall`: whether a report's fall may prove what it includes.
+    """
 
     key: PoolKey
     reports: Map[str, CapacityReport] = Map()
     bookings: Map[str, InFlight] = Map()
     cap: Cap | None = None
+    by_fall: bool = True
 
     def room(self, now: datetime, without: Container[str] = ()) -> PoolRoom:
         """Return what is left; of several reports the one that leaves least holds. Bookings `without` do not count."""
@@ -169,54 +178,62 @@ class StoragePool:
 
     def booked(self, booking: InFlight, number: int) -> "StoragePool":
         """Return the pool with a new booking. What is left now is what a report says that includes it."""
-        low = tuple((report.key, report.free - self._beside(report) - booking.size) for report in self.reports.values())
-        entry = replace(booking, number=number, low=low, included=frozenset())
+        if self.by_fall and len(self.bookings) >= MAX_BY_FALL:
+            return self._without_falls().booked(booking, number)
+        low = tuple((report.key, self._low(booking, report)) for report in self.reports.values())
+        entry = replace(booking, number=number, low=low)
         return replace(self, bookings=self.bookings.set(booking.id, entry))
+
+    def _low(self, booking: InFlight, report: CapacityReport) -> int:
+        if _is_older(booking, report):
+            return ALWAYS
+        if not self.by_fall:
+            return NEVER
+        return report.free - booking.size - sum(each.size for each in self._beside(report))
 
     def updated(self, booking: InFlight) -> "StoragePool":
         """Return the pool with other facts about a booking. A volume larger than its claim lowers what is left."""
         known = self.bookings[booking.id]
-        more = booking.size - known.size
-        included = known.included if more <= 0 else frozenset[str]()
-        entry = replace(booking, since=known.since, number=known.number, low=known.low, included=included)
+        entry = replace(booking, since=known.since, number=known.number, low=known.low)
         pool = replace(self, bookings=self.bookings.set(booking.id, entry))
-        return pool._corrected(known.number - 1, -more, frozenset(self.reports)) if more > 0 else pool
+        if booking.size > known.size:
+            pool = pool._corrected(known.size - booking.size, first=known.number)
+        for report in self.reports.values():
+            pool = pool._covering(report)
+        return pool
 
     def withdrawn(self, booking_id: str) -> "StoragePool":
-        """Return the pool without a booking whose volume was not made, or is gone."""
+        """Return the pool without a booking whose volume was not made, or is gone: as if it had never been."""
         known = self.bookings.get(booking_id)
         if known is None:
             return self
-        pool = self.expired(booking_id)
-        return pool._corrected(known.number, known.size, frozenset(self.reports) - known.included)
+        uncovered = frozenset(key for key, low in known.low if low < ALWAYS)
+        pool = replace(self, bookings=self.bookings.delete(booking_id))
+        return pool._corrected(known.size, first=known.number, keys=uncovered)
 
     def expired(self, booking_id: str) -> "StoragePool":
-        """Return the pool without a booking that every report includes by now."""
-        return replace(self, bookings=self.bookings.delete(booking_id)) if booking_id in self.bookings else self
+        """Return the pool without a booking that every report includes by now.
+
+        How far it made a report fall may have been taken for earlier bookings.
+        """
+        known = self.bookings.get(booking_id)
+        if known is None:
+            return self
+        uncovered = frozenset(key for key, low in known.low if low < ALWAYS)
+        pool = replace(self, bookings=self.bookings.delete(booking_id))
+        return pool._corrected(-known.size, last=known.number, keys=uncovered)
 
     def reported(self, report: CapacityReport) -> "StoragePool":
-        """Return the pool with a new or changed report, and what it proves about bookings."""
+        """Return the pool with a new or changed report."""
         cap = self.cap if self.cap is not None and self.cap.free == report.free else None
-        known = self.reports.get(report.key)
-        if known is not None and known.free == report.free:
-            return replace(self, reports=self.reports.set(report.key, report))
-        mutation = self.bookings.mutate()
-        for booking in self.bookings.values():
-            low = next((value for key, value in booking.low if key == report.key), None)
-            if low is not None and report.free <= low and report.key not in booking.included:
-                mutation[booking.id] = replace(booking, included=booking.included | {report.key})
-        return StoragePool(self.key, self.reports.set(report.key, report), mutation.finish(), cap)
+        return replace(self, reports=self.reports.set(report.key, report), cap=cap)._covering(report)
 
-    def settled(self, now: datetime) -> tuple[InFlight, ...]:
-        """Return the bookings of volumes that every report includes."""
-        return (
-            tuple(
-                booking
-                for booking in self.bookings.values()
-                if booking.made is not None and not any(booking.counts(report, now) for report in self.reports.values())
-            )
-            if self.reports
-            else ()
+    def settled(self) -> tuple[InFlight, ...]:
+        """Return the bookings of volumes that every report was written after."""
+        return tuple(
+            booking
+            for booking in self.bookings.values()
+            if booking.made is not None and booking.low and all(low == ALWAYS for _, low in booking.low)
         )
 
     def unreported(self, key: str) -> "StoragePool":
@@ -234,27 +251,47 @@ class StoragePool:
         wait = min(MAX_BACKOFF, BACKOFF * 2 ** min(failures - 1, 10))
         return replace(self, cap=Cap(smallest, free, now + wait, failures))
 
-    def _beside(self, report: CapacityReport) -> int:
-        return sum(booking.size for booking in self.bookings.values() if report.key not in booking.included)
+    def _beside(self, report: CapacityReport) -> Iterator[InFlight]:
+        return (booking for booking in self.bookings.values() if not booking.included(report))
 
-    def _corrected(self, number: int, by: int, keys: Container[str]) -> "StoragePool":
-        """Return the pool as if what is left had been more by so much when later bookings were made."""
-        if len(self.bookings) > _MAX_CORRECTED and by > 0:
+    def _covering(self, report: CapacityReport) -> "StoragePool":
+        """Return the pool after a report covers volumes that were made well before it was written."""
+        pool = self
+        for booking in self.bookings.values():
+            if _is_older(booking, report) and dict(booking.low).get(report.key, ALWAYS) < ALWAYS:
+                low = tuple((key, ALWAYS if key == report.key else value) for key, value in booking.low)
+                bookings = pool.bookings.set(booking.id, replace(pool.bookings[booking.id], low=low))
+                keys = frozenset({report.key})
+                pool = replace(pool, bookings=bookings)._corrected(-booking.size, last=booking.number, keys=keys)
+        return pool
+
+    def _corrected(
+        self, by: int, *, first: int = 0, last: int | None = None, keys: Container[str] | None = None
+    ) -> "StoragePool":
+        """Return the pool as if what was left had been more by so much when these bookings were made."""
+        if not self.by_fall:
             return self
         mutation = self.bookings.mutate()
-        for booking in self._later(number):
-            low = tuple((key, value + by if key in keys else value) for key, value in booking.low)
-            kept = booking.included if by > 0 else frozenset[str]()
-            included = kept | {key for key, value in low if self._includes(key, value)}
-            mutation[booking.id] = replace(booking, low=low, included=included)
+        for booking in self.bookings.values():
+            if first <= booking.number and (last is None or booking.number < last):
+                low = tuple(
+                    (key, value + by if value < ALWAYS and (keys is None or key in keys) else value)
+                    for key, value in booking.low
+                )
+                mutation[booking.id] = replace(booking, low=low)
         return replace(self, bookings=mutation.finish())
 
-    def _includes(self, key: str, low: int) -> bool:
-        report = self.reports.get(key)
-        return report is not None and report.free <= low
+    def _without_falls(self) -> "StoragePool":
+        mutation = self.bookings.mutate()
+        for booking in self.bookings.values():
+            low = tuple((key, value if value == ALWAYS else NEVER) for key, value in booking.low)
+            mutation[booking.id] = replace(booking, low=low)
+        return replace(self, bookings=mutation.finish(), by_fall=False)
 
-    def _later(self, number: int) -> Iterator[InFlight]:
-        return (booking for booking in self.bookings.values() if booking.number > number)
+
+def _is_older(booking: InFlight, report: CapacityReport) -> bool:
+    """Whether the driver was asked for the report after the volume was saved."""
+    return booking.made is not None and report.written is not None and report.written - booking.made >= REPORT_LAG
 
 
 BACKOFF: Final = timedelta(seconds=10)

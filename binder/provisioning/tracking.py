@@ -61,10 +61,11 @@ class Provisioning:
         self._ledger = PoolLedger()
         self._changes = _Changes(classes=True)
         self._due: list[tuple[datetime, str]] = []
+        self._has_reports = False
+        """Until there is one nothing is recorded: most drivers count no capacity, and clusters have 100,000 claims."""
 
     def follow(self, store: Store) -> "Provisioning":
         """Take what the store holds, and from now on every change."""
-        self.take(store.snapshot())
         store.claims.listeners.append(self._claim_changed)
         store.volumes.listeners.append(self._volume_changed)
         store.classes.listeners.append(self._class_changed)
@@ -75,6 +76,7 @@ class Provisioning:
 
     def take(self, snapshot: Snapshot) -> None:
         """Look at everything of a snapshot when the ledger is next needed."""
+        self._has_reports = True
         for claim in snapshot.claims.values():
             self._claim_changed(None, claim)
         for volume in snapshot.volumes.values():
@@ -84,11 +86,16 @@ class Provisioning:
 
     def ledger(self, snapshot: Snapshot, now: datetime) -> PoolLedger:
         """Return the ledger of this moment; the same value while nothing has changed."""
+        if not self._has_reports:
+            if not snapshot.capacities:
+                return self._ledger
+            self._has_reports = True
+            self.take(snapshot)
         changes, self._changes = self._changes, _Changes()
         if changes.classes:
-            self._regroup(snapshot, now)
+            self._regroup(snapshot)
         self._ledger = replace(self._ledger, capacities=snapshot.capacities_by_class) if changes else self._ledger
-        new_reports = self._take_reports(changes, snapshot, now)
+        new_reports = self._take_reports(changes, snapshot)
         for name, old in changes.volumes.items():
             self._take_volume(name, old, snapshot, now)
         for uid, key in changes.claims.items():
@@ -113,7 +120,7 @@ class Provisioning:
         """The driver had no room for a volume of this size (ProvisioningFailed, ResourceExhausted)."""
         self._ledger = self._ledger.exhausted(key, size, now)
 
-    def _regroup(self, snapshot: Snapshot, now: datetime) -> None:
+    def _regroup(self, snapshot: Snapshot) -> None:
         """Put reports and bookings into other pools after classes have changed; what is known of them stays."""
         families = {**self._ledger.families, **families_of(snapshot.classes.values(), self._annotations)}
         if families == dict(self._ledger.families):
@@ -123,20 +130,20 @@ class Provisioning:
             settled=before.settled, ignored=before.ignored, families=families, capacities=snapshot.capacities_by_class
         )
         for key in snapshot.capacities:
-            self._take_report(key, snapshot, now)
+            self._take_report(key, snapshot)
         bookings = {id_: before.booking(id_) for id_ in before.homes}
         for booking in sorted(filter(None, bookings.values()), key=lambda booking: booking.number):
             homes = (replace(key, family=families.get(key.family, key.family)) for key in before.homes[booking.id])
             self._ledger = self._ledger.booked(booking, homes)
 
-    def _take_reports(self, changes: _Changes, snapshot: Snapshot, now: datetime) -> bool:
+    def _take_reports(self, changes: _Changes, snapshot: Snapshot) -> bool:
         """Take the changed reports; return whether there are new ones."""
         known = self._ledger.reports
         for key in changes.reports:
-            self._take_report(key, snapshot, now)
+            self._take_report(key, snapshot)
         return any(key not in known for key in changes.reports)
 
-    def _take_report(self, key: str, snapshot: Snapshot, now: datetime) -> None:
+    def _take_report(self, key: str, snapshot: Snapshot) -> None:
         capacity = snapshot.capacities.get(key)
         storage_class = snapshot.classes.get(capacity.storage_class) if capacity is not None else None
         if capacity is None or storage_class is None or capacity.node_topology is None:
@@ -144,7 +151,7 @@ class Provisioning:
             return
         family = self._ledger.families.get(storage_class.name, storage_class.name)
         pool = PoolKey(storage_class.provisioner, family, capacity.node_topology)
-        self._ledger = self._ledger.reported(report_of(capacity, pool), now)
+        self._ledger = self._ledger.reported(report_of(capacity, pool))
 
     def _take_volume(self, name: str, old: Volume | None, snapshot: Snapshot, now: datetime) -> None:
         volume = snapshot.volumes.get(name)
@@ -223,13 +230,17 @@ class Provisioning:
                 self._ledger = self._ledger.forgetting(id_)
 
     def _claim_changed(self, old: Claim | None, new: Claim | None) -> None:
-        for claim in (old, new):
+        for claim in (old, new) if self._has_reports else ():
             if claim is not None and (claim.volume_name or value_of(claim.annotations, SELECTED_NODE) is not None):
                 self._changes.claims[claim.uid] = claim.key
 
     def _volume_changed(self, old: Volume | None, new: Volume | None) -> None:
         volume = new or old
-        if volume is not None and any(each is not None and is_provisioned(each) for each in (old, new)):
+        if (
+            self._has_reports
+            and volume is not None
+            and any(each is not None and is_provisioned(each) for each in (old, new))
+        ):
             self._changes.volumes.setdefault(volume.name, old)
 
     def _class_changed(self, _old: StorageClass | None, _new: StorageClass | None) -> None:

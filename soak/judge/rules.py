@@ -254,9 +254,9 @@ def a_gate_is_lifted_when_all_volumes_are_held(moment: Moment) -> Iterator[Viola
         return
     for key in facts.claim_keys(change.after):
         claim = cluster.claims.get(key)
+        if cluster.claims_gone_at.get(key, -inf) >= moment.write.received - GRACE:
+            continue  # Recreated at once, or not.
         if claim is None:
-            if cluster.claims_gone_at.get(key, -inf) >= moment.write.received - GRACE:
-                continue
             yield moment.violation("gated is guaranteed", f"gate removed although claim {key} does not exist")
             continue
         modes = cluster.recent_modes(facts.class_name(claim), change.at)

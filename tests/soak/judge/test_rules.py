@@ -248,6 +248,20 @@ def test_a_volume_given_back_to_a_claim_that_was_bound_a_moment_ago_violates_not
     assert story.judged().violations == []
 
 
+@pytest.mark.parametrize(("seconds", "violated"), [(1, False), (5, True)])
+def test_a_gate_removed_just_after_the_claim_was_recreated_violates_nothing(seconds: float, violated: bool) -> None:
+    """The controller of ephemeral volumes recreates a claim within milliseconds."""
+    story = stage()
+    commit(story, "v1")
+    story.write(OTHER, "PersistentVolumeClaim", "soak/c1", None)
+    recreated = claim()
+    recreated["metadata"]["uid"] = "uid-of-the-next"
+    story.write(OTHER, "PersistentVolumeClaim", "soak/c1", recreated)
+    story.wait(seconds)
+    story.write(CONTROLLER, "Pod", "soak/p1", pod())
+    assert ("gated is guaranteed" in story.rules()) is violated
+
+
 def test_a_reservation_that_moves_violates_nothing() -> None:
     story = stage("annotate")
     story.write(CONTROLLER, "PersistentVolume", "v1", volume(**reserved()))

@@ -47,7 +47,7 @@ def sums_on(
     needed: dict[PoolKey, list[Claim]] = {}
     wanted = tuple(dict.fromkeys(claims))
     for claim in wanted:
-        if _driver(claim, snapshot) is not None:
+        if provided_by(claim, snapshot) is not None:
             for pool in ledger.pools_of(class_of(claim), labels):
                 needed.setdefault(pool.key, []).append(claim)
     own = frozenset(claim.uid for claim in wanted)
@@ -95,8 +95,8 @@ def bytes_text(size: int) -> str:
     return quantity_text(size * NANO)
 
 
-def _driver(claim: Claim, snapshot: Snapshot) -> CSIDriver | None:
-    """Return the driver of the claim's class if it reports capacity."""
+def provided_by(claim: Claim, snapshot: Snapshot) -> CSIDriver | None:
+    """Return the driver of the claim's class if it counts capacity."""
     storage_class = snapshot.classes.get(class_of(claim))
     driver = snapshot.csi_drivers.get(storage_class.provisioner) if storage_class is not None else None
     return driver if driver is not None and driver.storage_capacity else None

@@ -2,12 +2,15 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Final, TypeVar
 
 from binder.health.node_storage import NodeStorage
 from binder.matching.claim_shape import ClaimShape, shape_of
 from binder.matching.index import VolumeIndex
 from binder.matching.matching import class_of
+from binder.provisioning.ledger import PoolLedger
+from binder.provisioning.tracking import Provisioning
 from binder.reservation.contract import Annotations
 from kube.objects.labels import NodeSelector
 from kube.objects.memory import remembered
@@ -246,6 +249,7 @@ class ExtenderCache:
         self._problems: dict[str, VolumeProblem] = {}
         self._attachments: dict[str, dict[str, str]] = {}
         self._node_storage = NodeStorage()
+        self._provisioning = Provisioning(annotations).follow(store)
         self.groups = NodeGroups()
         self.labels = VolumeLabels()
         self.tightest = Tightest()
@@ -258,6 +262,10 @@ class ExtenderCache:
     def storage(self) -> Storage:
         """Return the volumes of this moment, to be read before the next await."""
         return Storage(self._store.snapshot(), self._clear, self._suspect, self._problems, self._node_storage)
+
+    def pools(self, now: datetime) -> PoolLedger:
+        """Return what is left of the storage from which volumes are provisioned."""
+        return self._provisioning.ledger(self._store.snapshot(), now)
 
     def nodes_with(self, volume: str) -> set[str]:
         """Return the nodes that a volume is attached to."""

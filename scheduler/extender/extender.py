@@ -10,11 +10,21 @@ from binder.health.node_storage import cut_off
 from binder.matching.claim_shape import ClaimShape, shape_of
 from binder.matching.matching import class_of
 from binder.reservation.contract import Annotations
-from kube.objects.api_resource import ATTACHMENTS, CLAIMS, CSI_NODES, NODES, STORAGE_CLASSES, VOLUMES
+from kube.objects.api_resource import (
+    ATTACHMENTS,
+    CAPACITIES,
+    CLAIMS,
+    CSI_DRIVERS,
+    CSI_NODES,
+    NODES,
+    STORAGE_CLASSES,
+    VOLUMES,
+)
 from kube.objects.labels import NodeSelector
 from kube.rules.topology import BETA_ZONE_LABEL, ZONE_LABEL, LabelKeys
 from kube.store.store import Store
 from scheduler.extender.cache import ExtenderCache, Grouping, pin_of
+from scheduler.extender.pools import full_nodes
 from scheduler.extender.rules import (
     NEVER,
     KnownClaims,
@@ -45,7 +55,7 @@ from scheduler.extender.wire import (
     read_preemption,
 )
 
-KINDS: Final = (CLAIMS, VOLUMES, STORAGE_CLASSES, NODES, CSI_NODES, ATTACHMENTS)
+KINDS: Final = (CLAIMS, VOLUMES, STORAGE_CLASSES, NODES, CSI_NODES, CSI_DRIVERS, CAPACITIES, ATTACHMENTS)
 """What the answers are made from. Pods, which change most in a busy cluster, are not needed: a request has its own."""
 
 FEW_KINDS: Final = 64
@@ -120,10 +130,24 @@ class Extender:
 
     def _rejected(self, candidates: Candidates, now: datetime) -> dict[str, str]:
         pod = self._claims(candidates, now)
-        return _local_rejections(candidates, pod) | self._rejections(candidates, pod, now)
+        full = self._full_nodes(candidates, now)
+        return full | _local_rejections(candidates, pod) | self._rejections(candidates, pod, now)
+
+    def _full_nodes(self, candidates: Candidates, now: datetime) -> dict[str, str]:
+        """Return nodes whose storage does not take all volumes that are provisioned for the pod."""
+        if not self._concerns(candidates):
+            return {}
+        storage, ledger = self._cache.storage(), self._cache.pools(now)
+        keys = (f"{candidates.namespace}/{name}" for name in candidates.claims)
+        claims = [storage.snapshot.claims[key] for key in keys if key in storage.snapshot.claims]
+        return full_nodes(candidates.names, claims, storage, ledger, now) if ledger.reports else {}
+
+    def _concerns(self, candidates: Candidates) -> bool:
+        names = self._scheduler_names
+        return bool(candidates.claims) and (not names or candidates.scheduler_name in names)
 
     def _claims(self, candidates: Candidates, now: datetime) -> KnownClaims:
-        if not candidates.claims or (self._scheduler_names and candidates.scheduler_name not in self._scheduler_names):
+        if not self._concerns(candidates):
             return KnownClaims()
         keys = (f"{candidates.namespace}/{name}" for name in candidates.claims)
         return pod_claims(self._store.snapshot(), keys, now, self._annotations)

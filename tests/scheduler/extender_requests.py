@@ -7,7 +7,17 @@ from random import Random
 from typing import Any
 
 from binder.reservation.contract import Annotations
-from kube.objects.model import Claim, CSINode, Node, Record, StorageClass, Volume, VolumeAttachment
+from kube.objects.model import (
+    Claim,
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    Node,
+    Record,
+    StorageClass,
+    Volume,
+    VolumeAttachment,
+)
 from kube.store.store import Store
 from scheduler.extender.extender import Extender
 from tests import builders
@@ -65,6 +75,10 @@ def put(store: Store, record: Record) -> None:
             store.csi_nodes.upsert(record)
         case VolumeAttachment():
             store.attachments.upsert(record)
+        case CSIDriver():
+            store.csi_drivers.upsert(record)
+        case CSIStorageCapacity():
+            store.capacities.upsert(record)
         case _:
             raise TypeError(type(record))
 

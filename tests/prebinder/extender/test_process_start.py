@@ -50,7 +50,8 @@ async def test_until_the_cluster_is_read_it_is_not_ready() -> None:
                 await asyncio.sleep(0.01)  # it does not listen yet
         status, text = await get("/readyz")
         assert status == 503
-        kinds = "persistentvolumeclaims, persistentvolumes, storageclasses, nodes, csinodes, volumeattachments"
+        kinds = "persistentvolumeclaims, persistentvolumes, storageclasses, nodes, csinodes, csidrivers, "
+        kinds += "csistoragecapacities, volumeattachments"
         assert f"waiting for the API server to list {kinds}" in text
         assert (await get("/livez"))[0] == 200
         assert (

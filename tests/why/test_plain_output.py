@@ -23,6 +23,7 @@ WRITERS: Final = {
     "prebinder/cli.py",
     "prebinder/plugin.py",
     "prebinder/command_line/configured.py",
+    "prebinder/command_line/output.py",
     "prebinder/commands/completion.py",
     "prebinder/commands/version.py",
     "prebinder/commands/run/scheduler.py",

@@ -62,9 +62,9 @@ def report_on(
     """Return the report from facts that are complete. WhyError for an object that does not exist."""
     subjects = targets or waiting(facts, namespace, selector)
     items = tuple(item for target in subjects for item in items_of(facts, target, namespace))
-    # Who dumps pods alone asks about pods alone.
-    missing = () if targets else unlisted(facts)
-    return WhyReport(items=items, skipped=missing if len(missing) == len(_LISTING) else ())
+    # Who dumps pods alone asks about pods alone, and who dumps claims alone about claims.
+    is_partial = Source.PODS in facts.read or bool(facts.snapshot.claims)
+    return WhyReport(items=items, skipped=() if targets or is_partial else unlisted(facts))
 
 
 def unlisted(facts: Facts) -> tuple[Skipped, ...]:

@@ -15,6 +15,11 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 _BLANK: Final = re.compile(rb"(?:\xef\xbb\xbf)?(?:[ \t\r\n]+|---(?=[ \t\r\n]|\Z))*")
 _SEPARATOR: Final = re.compile(rb"^---(?=[ \t\r\n]|\Z)", re.MULTILINE)
 _NEXT_OBJECT: Final = re.compile(rb"^(?:[{]|---)", re.MULTILINE)
+_LOGS: Final = re.compile(
+    rb"==== START logs for container .*?(?:^==== END logs for container [^\n]*(?:\n|\Z)|\Z)", re.S | re.M
+)
+"""What `kubectl cluster-info dump` prints between objects if it has no directory (clusterinfo_dump.go)."""
+
 _TRAILING: Final = re.compile(r"trailing characters \(byte (\d+)\)")
 _NO_OBJECT: Final = re.compile(r"Expected `object`, got `(\w+)`")
 """msgspec tells where a value ends, and what it found instead of an object, only in these messages. Its bounds in
@@ -109,8 +114,13 @@ def documents(contents: memoryview) -> Iterator[Document | Unreadable]:
 
 
 def _skip_blank(contents: memoryview, at: int) -> int:
-    blank = _BLANK.match(contents, at)
-    return blank.end() if blank else at
+    while True:
+        blank = _BLANK.match(contents, at)
+        at = blank.end() if blank else at
+        logs = _LOGS.match(contents, at)
+        if logs is None:
+            return at
+        at = logs.end()
 
 
 def _json_document(contents: memoryview, at: int) -> tuple[Document | Unreadable | None, int]:
@@ -166,9 +176,11 @@ def _yaml_document(contents: memoryview, at: int) -> tuple[Document | Unreadable
         text = memoryview(msgspec.json.encode(value))
         return Document(ENVELOPE.decode(text), text), end
     except yaml.MarkedYAMLError as error:
-        return Unreadable(_line(contents, at), _marked(error, _line(contents, at))), end
+        problem = _marked(error, _line(contents, at))
     except (yaml.YAMLError, ValueError, TypeError) as error:
-        return Unreadable(_line(contents, at), _in_words(error)), end
+        problem = _in_words(error)
+    following = _NEXT_OBJECT.search(contents, at + 1, end)
+    return Unreadable(_line(contents, at), problem), following.start() if following else end
 
 
 def _in_words(error: Exception) -> str:

@@ -75,6 +75,16 @@ CONFIRMED: Final[Mapping[tuple[str, str], str]] = {
 """What is known all the same."""
 
 
+def test_of_nodes_alone_it_is_unknown_what_is_pending() -> None:
+    """Such is `kubectl cluster-info dump` of a cluster whose pods are in other namespaces than it reads."""
+    assert [each.resource for each in report_on(facts_in([node("a1")]), (), "").skipped] == ["pods"]
+
+
+@pytest.mark.parametrize("document", [pod(node="a1"), claim(volume="pv-1")], ids=["pods", "claims"])
+def test_a_dump_of_one_kind_is_asked_about_that_kind(document: Document) -> None:
+    assert report_on(facts_in([document]), (), "").complete
+
+
 def facts_in(documents: list[Document]) -> Facts:
     listed = {"apiVersion": "v1", "kind": "List", "items": documents}
     return read_dump(["-"], io.BytesIO(json.dumps(listed).encode()), NOW, "scheduler.cloud.example/").facts

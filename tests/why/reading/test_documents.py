@@ -40,6 +40,14 @@ FILES = [
     pytest.param(b"just words\n", [1], id="a text"),
     pytest.param(b"? [a]\n: b\n", [1], id="YAML that cannot be JSON"),
     pytest.param(b"\x00\x01\x02", [1], id="binary"),
+    pytest.param(b'INFO: started\n{"kind":"B"}', [1, B], id="a line of a log, then JSON"),
+    pytest.param(
+        b'{"kind":"A"}\n==== START logs for container c of pod n/p ====\nI: x\n{"level":"info"}\n'
+        b'==== END logs for container c of pod n/p ====\n{"kind":"B"}',
+        [A, B],
+        id="kubectl's logs between objects",
+    ),
+    pytest.param(b'{"kind":"A"}\n==== START logs for container c\n{}', [A], id="logs without an end"),
     pytest.param(LONG, [1], id="a long file that ends too early"),
     pytest.param(LONG + b'\n{"kind":"B"}', [1, B], id="a long broken object, then another"),
 ]

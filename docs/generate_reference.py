@@ -11,7 +11,7 @@ from typing import Any, Final
 import click
 
 from devcluster.command import default_directory
-from prebinder.cli import main_group
+from prebinder.cli import NESTED, main_group
 from prebinder.config.config_file import AGENT, CONTROLLER
 from scheduler.framework.config import FILE as SCHEDULER
 
@@ -53,6 +53,13 @@ def _commands(group: click.Group, context: click.Context) -> Iterator[list[str]]
             yield from _commands(command, inside)
         else:
             yield [f"### {inside.command_path}", "", _summary(command), "", *_flags(command, inside), ""]
+        if group is main_group:
+            for outer, inner in NESTED:
+                if outer == name:
+                    _, nested, _ = main_group.resolve_command(context, [outer, inner])
+                    assert nested is not None
+                    within = _context(nested, f"{outer} {inner}", context)
+                    yield [f"### {within.command_path}", "", _summary(nested), "", *_flags(nested, within), ""]
 
 
 def _context(command: click.Command, name: str, parent: click.Context | None) -> click.Context:

@@ -61,12 +61,16 @@ Exit codes:
   0 success   1 error   2 usage   3 a problem was found   4 inconclusive: something could not be read
 """
 
+NESTED: Final = {("why", "dump"): "prebinder.commands.why_dump"}
+"""Two words, and the module of their command. A pod named `dump` is asked about as pod/dump."""
+
 ALIASES: Final = {"match": ("why", "--match")}
 """A name, and the command and arguments that it stands for."""
 
 main_group: Final = Group(
     SECTIONS,
     aliases=ALIASES,
+    nested=NESTED,
     examples=EXAMPLES,
     name=PROGRAM,
     help="Reserves healthy PersistentVolumes for all claims of a pod together, in one zone, before Kubernetes binds "

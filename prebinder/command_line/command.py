@@ -107,14 +107,20 @@ class Verbs(click.Group):
 class Group(Verbs):
     """Commands in sections, each imported when it is used.
 
-    `aliases` are further names, and the command and arguments for which each of them stands.
+    `aliases` are further names, and the command and arguments for which each of them stands. `nested` are commands of
+    two words, of which the first is a command too, and their modules.
     """
 
     def __init__(
-        self, sections: Sections, aliases: Mapping[str, tuple[str, ...]] | None = None, **settings: Any
+        self,
+        sections: Sections,
+        aliases: Mapping[str, tuple[str, ...]] | None = None,
+        nested: Mapping[tuple[str, str], str] | None = None,
+        **settings: Any,
     ) -> None:
         super().__init__(**settings)
         self._aliases = aliases or {}
+        self._nested = nested or {}
         self._modules = {name: module for commands in sections.values() for name, (module, _) in commands.items()}
         self._sections = sections
 
@@ -125,6 +131,9 @@ class Group(Verbs):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name, *others = args
+        inner = self._nested.get((name, others[0])) if others else None
+        if inner is not None:
+            return f"{name} {others[0]}", import_module(inner).command, others[1:]
         known, *arguments = self._aliases.get(name, (name,))
         _, command, remaining = super().resolve_command(ctx, [known, *arguments, *others])
         return name, command, remaining

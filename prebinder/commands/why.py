@@ -13,7 +13,6 @@ from typing import Final
 
 import click
 import cloup
-from msgspec.structs import replace
 from rich.console import Console
 
 from binder.matching.rejection import Reason
@@ -25,21 +24,28 @@ from prebinder.command_line.parameters import FILE, OneOf, Reading, whole_number
 from prebinder.config.settings import parse_address
 from prebinder.errors import CommandError, ExitCode, UsageError
 from prebinder.view.serving import DEFAULT_PORT, Serving
-from why.explain.answering import answer_live, report_on
+from why.explain.answering import answer_live, report_on, with_faults
 from why.explain.targets import Target, of_one_kind, parse_selector, parse_target
 from why.match.answers import report_matches
 from why.reading.dump import read_dump
 from why.reading.live import LiveReader
 from why.rendering.lines import warn
 from why.rendering.printer import Printer
-from why.report.report import Skipped, WhyReport
+from why.report.report import WhyReport
 
-EXAMPLES: Final = """
+DUMPED: Final = "pv,pvc,sc,node,pod,csidriver,csinode,csistoragecapacity,volumeattachment,event,quota,lease"
+"""What `why` reads, as kubectl names it."""
+
+EXAMPLES: Final = f"""
 Examples:
   pvc-prebinder why pod/web-0 -n shop
+  pvc-prebinder why sts/web -n shop                     the pods of a StatefulSet; also deploy/NAME, job/NAME
   pvc-prebinder why data-web-0 -o wide
   pvc-prebinder why -n shop                             everything pending in a namespace
-  kubectl get pv,pvc,sc,node,pod,csidriver,csinode,event,lease -A -o json | pvc-prebinder why -A -f -
+  pvc-prebinder why dump -A > dump.json                 what -f reads; or, with kubectl alone:
+  kubectl get {DUMPED} \\
+    -A -o json > dump.json
+  pvc-prebinder why -A -f dump.json                     also -f DIRECTORY or -f ARCHIVE, such as a must-gather
   pvc-prebinder why -A                                  one line for each cause in the cluster
   pvc-prebinder why pod/web-0 -w                        until it runs
   kubectl -n shop describe $(pvc-prebinder why -o name -n shop)
@@ -78,7 +84,7 @@ def _address(text: str) -> str:
 
 
 @cloup.command("why", cls=Command, examples=EXAMPLES)
-@cloup.argument("targets", nargs=-1, type=Reading("target", parse_target), metavar="[pod/NAME | pvc/NAME | NAME]...")
+@cloup.argument("targets", nargs=-1, type=Reading("target", parse_target), metavar="[KIND/NAME | NAME]...")
 @cloup.option("-n", "--namespace", metavar="NAME", help="default that of the kubeconfig's context")
 @cloup.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="everything pending in the cluster")
 @cloup.option(
@@ -189,7 +195,7 @@ def command(  # noqa: PLR0913, PLR0917 - one for each flag
     if serving:
         from prebinder.view.page import Page, show  # noqa: PLC0415 - only the page needs a web server
 
-        _check_page(selector, output, watching=watching)
+        _check_page(selector, output, targets, watching=watching)
         page = Page(targets, namespace or "", filenames, by_caller_token=caller_token)
         asyncio.run(show(access, page, Serving(port, health_bind_address)))
         return ExitCode.FINE
@@ -200,7 +206,7 @@ def command(  # noqa: PLR0913, PLR0917 - one for each flag
         console_for(color),
         overview=everywhere,
         with_namespaces=with_namespaces,
-        chosen=selector is not None,
+        chosen=selector is not None or any(target.is_workload for target in targets),
     )
     if not filenames:
         return asyncio.run(_live(access, question, printer_in, watching=watching))
@@ -208,7 +214,7 @@ def command(  # noqa: PLR0913, PLR0917 - one for each flag
     dump = read_dump(filenames, sys.stdin.buffer, now, access.annotation_prefix)
     _complain(dump.faults)
     chosen = "" if everywhere else namespace or ("default" if targets else "")
-    report = _with_faults(report_on(dump.facts, targets, chosen, selector), dump.faults)
+    report = with_faults(report_on(dump.facts, targets, chosen, selector), dump.faults)
     printer_in(namespace=chosen).print(report, dump.facts.now)
     return exit_code(report)
 
@@ -224,7 +230,9 @@ def _check(
         raise UsageError("--watch needs a cluster: a file does not change")
 
 
-def _check_page(selector: LabelSelector | None, output: str, *, watching: bool) -> None:
+def _check_page(selector: LabelSelector | None, output: str, targets: Sequence[Target], *, watching: bool) -> None:
+    if any(target.is_workload for target in targets):
+        raise UsageError("--serve opens a pod, a claim or a volume: name it as pod/NAME, pvc/NAME or pv/NAME")
     if watching or selector is not None or output != "text":
         raise UsageError("--serve shows everything and follows it: leave out --watch, --selector and --output")
 
@@ -238,8 +246,8 @@ def _check_match(
         raise UsageError("--match reads a dump: --filename is required, such as kubectl get ... -o json | ... -f -")
     if otherwise or question.selector is not None or output not in {"text", "json"}:
         raise UsageError("--match prints one report, as text or json: leave out --watch, --serve and --selector")
-    if any(target.kind == "PersistentVolume" for target in question.targets):
-        raise UsageError("--match reports claims and pods: leave out pv/NAME")
+    if any(target.kind == "PersistentVolume" or target.is_workload for target in question.targets):
+        raise UsageError("--match reports claims and pods: name them as pvc/NAME or pod/NAME")
 
 
 def _is_meant(question: WhyRequest, subject: Claim | Pod) -> bool:
@@ -261,7 +269,7 @@ async def _live(
             now = datetime.now(UTC)
             reader = LiveReader(api, namespace, access.annotation_prefix)
             report = await answer_live(reader, question.targets, namespace, now, question.selector)
-            report = _with_faults(report, reader.faults)
+            report = with_faults(report, reader.faults)
             _complain(reader.faults)
             if namespace and not report.items and not await reader.knows_namespace():
                 raise CommandError(f'there is no namespace "{namespace}"; list them: kubectl get namespaces')
@@ -269,14 +277,6 @@ async def _live(
             if not watching or is_over(report):
                 return exit_code(report)
             await asyncio.sleep(_BETWEEN_LOOKS)
-
-
-def _with_faults(report: WhyReport, faults: Sequence[str]) -> WhyReport:
-    """Return a report without items as incomplete if objects could not be read: they may be pending."""
-    if report.items or not faults:
-        return report
-    unreadable = Skipped(f"{len(faults)} object{'' if len(faults) == 1 else 's'}", "unreadable, see above")
-    return replace(report, skipped=(*report.skipped, unreadable))
 
 
 def _complain(faults: Sequence[str]) -> None:

@@ -31,7 +31,10 @@ TOP = [command for commands in cli.SECTIONS.values() for command in commands]
         pytest.param(["why", "--al"], 'unknown flag "--al"; did you mean "--all-namespaces"? See', id="a beginning"),
         pytest.param(["why", "-o", "jsn"], 'found "jsn"; did you mean "json"? See', id="one mark at the end"),
         pytest.param(
-            ["why", "node/a"], 'binder: expected pod/NAME, pvc/NAME, pv/NAME or NAME, found "node/a". See', id="a kind"
+            ["why", "node/a"],
+            "binder: expected pod/NAME, pvc/NAME, pv/NAME, statefulset/NAME, deployment/NAME, job/NAME or NAME, "
+            'found "node/a". See',
+            id="a kind",
         ),
         pytest.param(["why", "pod/a/b"], 'found "pod/a/b". See', id="a name"),
         pytest.param(["why", "--node", "n1", "-f", "-"], "--node needs --match", id="a flag of --match"),

@@ -2,10 +2,15 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from itertools import chain
 from typing import Final
+
+from msgspec.structs import replace
 
 from kube.errors import Forbidden
 from kube.objects.labels import LabelSelector
+from kube.objects.model import Pod, value_of
+from kube.plain_text import shell
 from kube.rules.selectors import matches_labels
 from why.causes.claims.creation import rejected_claims
 from why.causes.diagnosis import explain_absent_claim, explain_claim, explain_pod, explain_volume
@@ -13,6 +18,7 @@ from why.causes.objects import CLAIM, POD, VOLUME
 from why.causes.termination import overdue
 from why.errors import WhyError
 from why.explain.targets import Target
+from why.facts.details import PodDetails
 from why.facts.facts import Facts, Source, Unread
 from why.reading.live import LiveReader
 from why.report.report import Item, Skipped, WhyReport
@@ -30,7 +36,7 @@ async def answer_live(
         await _read_target(reader, target, namespace)
     facts = reader.facts(now)
     items: list[Item] = []
-    for target in targets or waiting(facts, namespace, selector):
+    for target in subjects(facts, targets, namespace, selector):
         while True:
             try:
                 items += items_of(facts, target, namespace)
@@ -60,11 +66,64 @@ def report_on(
     facts: Facts, targets: Sequence[Target], namespace: str, selector: LabelSelector | None = None
 ) -> WhyReport:
     """Return the report from facts that are complete. WhyError for an object that does not exist."""
-    subjects = targets or waiting(facts, namespace, selector)
-    items = tuple(item for target in subjects for item in items_of(facts, target, namespace))
+    chosen = subjects(facts, targets, namespace, selector)
+    items = tuple(item for target in chosen for item in items_of(facts, target, namespace))
     # Who dumps pods alone asks about pods alone, and who dumps claims alone about claims.
     is_partial = Source.PODS in facts.read or bool(facts.snapshot.claims)
     return WhyReport(items=items, skipped=() if targets or is_partial else unlisted(facts))
+
+
+def with_faults(report: WhyReport, faults: Sequence[str]) -> WhyReport:
+    """Return a report without items as incomplete if objects could not be read: they may be pending."""
+    if report.items or not faults:
+        return report
+    unreadable = Skipped(f"{len(faults)} object{'' if len(faults) == 1 else 's'}", "unreadable, see above")
+    return replace(report, skipped=(*report.skipped, unreadable))
+
+
+def subjects(
+    facts: Facts, targets: Sequence[Target], namespace: str, selector: LabelSelector | None = None
+) -> Sequence[Target]:
+    """Return what is to be explained: these objects, the pods of those that are workloads, or all that is pending.
+
+    Raises WhyError for a workload that has no pods.
+    """
+    if not targets:
+        return waiting(facts, namespace, selector)
+    named = (pods_of(facts, target, namespace) if target.is_workload else (target,) for target in targets)
+    return list(chain.from_iterable(named))
+
+
+def pods_of(facts: Facts, workload: Target, namespace: str) -> Sequence[Target]:
+    """Return the pods of a workload, and the claims without which it could not make more. WhyError if it has none.
+
+    The workload itself is not read: its pods name it as their controller. Those of a Deployment name its ReplicaSet,
+    whose name is that of the Deployment and the pod-template-hash (pkg/controller/deployment/sync.go).
+    """
+    namespace = workload.namespace or namespace
+    pods = [
+        Target(POD, pod.name, pod.namespace)
+        for key, pod in sorted(facts.snapshot.pods.items())
+        if pod.namespace == namespace and _is_of(pod, facts.pods.get(key), workload)
+    ]
+    rejected = rejected_claims(facts, f"{namespace}/{workload.name}") if workload.kind == "StatefulSet" else ()
+    targets = pods + [Target(CLAIM, name, rejected_in) for rejected_in, name in rejected]
+    if targets:
+        return targets
+    kind = workload.kind.lower()
+    unread = facts.skipped.get(Source.PODS)
+    if unread is not None:
+        raise WhyError(f"cannot tell the pods of {kind}/{workload.name}: pods are {unread}; try pod/NAME")
+    command = shell("kubectl -n {} describe {} {}", namespace, kind, workload.name)
+    raise WhyError(f'no pod of {kind} "{workload.name}" is in namespace {namespace}; its Events may say why: {command}')
+
+
+def _is_of(pod: Pod, details: PodDetails | None, workload: Target) -> bool:
+    owner = None if details is None else details.owner
+    if owner is None or workload.kind != "Deployment":
+        return owner == (workload.kind, workload.name)
+    template = value_of(pod.labels, "pod-template-hash")
+    return template is not None and owner == ("ReplicaSet", f"{workload.name}-{template}")
 
 
 def unlisted(facts: Facts) -> tuple[Skipped, ...]:

@@ -1,4 +1,6 @@
-"""The objects that the user names: `pod/NAME`, `pvc/NAME`, `pv/NAME`, or a bare NAME of either."""
+"""The objects that the user names: a pod, a claim, a volume, a workload for its pods, or a bare NAME of a pod or
+claim.
+"""
 
 import re
 from dataclasses import dataclass, replace
@@ -12,7 +14,14 @@ _KINDS: Final = {
     **dict.fromkeys(("pod", "pods", "po"), "Pod"),
     **dict.fromkeys(("pvc", "persistentvolumeclaim", "persistentvolumeclaims", "claim"), "PersistentVolumeClaim"),
     **dict.fromkeys(("pv", "persistentvolume", "persistentvolumes", "volume"), "PersistentVolume"),
+    **dict.fromkeys(("statefulset", "statefulsets", "sts"), "StatefulSet"),
+    **dict.fromkeys(("deployment", "deployments", "deploy"), "Deployment"),
+    **dict.fromkeys(("job", "jobs"), "Job"),
 }
+WORKLOADS: Final = frozenset({"StatefulSet", "Deployment", "Job"})
+"""Kinds that stand for their pods."""
+
+_EXPECTED: Final = ("pod", "pvc", "pv", "statefulset", "deployment", "job")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +35,10 @@ class Target:
     name: str
     namespace: str = ""
 
+    @property
+    def is_workload(self) -> bool:
+        return self.kind in WORKLOADS
+
 
 def parse_target(text: str) -> Target:
     """Parse one argument. Raises ValueError with a sentence for the user."""
@@ -34,8 +47,8 @@ def parse_target(text: str) -> Target:
         return Target("", text)
     known = _KINDS.get(kind.lower().removesuffix("."))
     if known is None or not name or "/" in name:
-        meant = did_you_mean(kind, ("pod", "pvc", "pv")) if known is None else "."
-        raise ValueError(f'expected pod/NAME, pvc/NAME, pv/NAME or NAME, found "{text}"{meant}')
+        meant = did_you_mean(kind, _EXPECTED) if known is None else "."
+        raise ValueError(f'expected {"/NAME, ".join(_EXPECTED)}/NAME or NAME, found "{text}"{meant}')
     return Target(known, name)
 
 

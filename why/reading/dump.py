@@ -16,6 +16,7 @@ from kube.store.snapshot import Snapshot
 from why.causes.claims.unread_class import absent_classes
 from why.errors import WhyError
 from why.facts.facts import Facts, Source
+from why.reading.dump_header import DumpHeader, joined
 from why.reading.files import parts
 from why.reading.gathering import Gathering
 from why.reading.objects import EXPECTED, ObjectSink, pass_objects
@@ -82,10 +83,15 @@ def read_into(sink: ObjectSink, paths: Sequence[str], stdin: BinaryIO) -> None:
         raise WhyError(f"nothing is in {names}. {EXPECTED}")
 
 
-def facts_of_dump(gathering: Gathering, now: datetime) -> Facts:
-    """Return what was gathered as the facts of a dump, which may lack anything."""
+def facts_of_dump(gathering: Gathering, now: datetime, complete: Collection[Source] = ()) -> Facts:
+    """Return what was gathered as the facts of a dump, which may lack anything but what is `complete`.
+
+    What `why dump` wrote says itself what it has.
+    """
+    if gathering.headers:
+        return _facts_by_header(gathering, joined(gathering.headers), now)
     facts = gathering.facts(min(now, gathering.written_at or now), (), {}, everywhere=True)
-    read = {source for source, resource in RESOURCES.items() if resource.kind in gathering.kinds}
+    read = {source for source, resource in RESOURCES.items() if resource.kind in gathering.kinds} | set(complete)
     absent = _MAY_BE_EMPTY - referred(facts.snapshot, absent_classes(facts))
     if gathering.kinds & _OF_THE_CLUSTER:
         read |= absent - {Source.CSI_DRIVERS}
@@ -94,6 +100,16 @@ def facts_of_dump(gathering: Gathering, now: datetime) -> Facts:
         read |= absent & {Source.CSI_DRIVERS}
     skipped = {source: _ABSENT for source in RESOURCES if source not in read}
     return replace(facts, read=frozenset(read), skipped=skipped, events_end=gathering.last_event)
+
+
+def _facts_by_header(gathering: Gathering, header: DumpHeader, now: datetime) -> Facts:
+    because = {each.resource: each.because for each in header.skipped}
+    read = frozenset(source for source in RESOURCES if source in header.read)
+    skipped = {source: because.get(source, _ABSENT) for source in RESOURCES if source not in read}
+    at = min(now, header.at)
+    namespace = header.namespace
+    facts = gathering.facts(at, read, skipped, everywhere=not namespace, namespace=namespace)
+    return replace(facts, events_end=at)
 
 
 def referred(snapshot: Snapshot, absent_classes: Collection[str]) -> frozenset[Source]:

@@ -40,6 +40,7 @@ from why.facts.decode_details import (
 )
 from why.facts.details import DriverPod, EventRecord, VolumeDetails, latest_events
 from why.facts.facts import Derived, Facts, ObjectKey, Source
+from why.reading.dump_header import DumpHeader, header_of, is_header
 from why.reading.resources import RESOURCES
 
 _ALONE: Final = {
@@ -105,6 +106,7 @@ class Gathering:
         self._idle_classes: set[str] = set()
         self.faults: list[str] = []
         self.duplicates: list[str] = []
+        self.headers: list[DumpHeader] = []
         self.kinds: set[str] = set()
         self.ignored: Counter[str] = Counter()
         self._annotations = Annotations(prefix)
@@ -122,6 +124,9 @@ class Gathering:
         """Add an object of this kind; `api` is its apiVersion. What is not needed is skipped."""
         if not kind:
             self.faults.append(f"{source}: an object without a kind")
+            return
+        if is_header(kind, api):
+            self._header(raw, source)
             return
         if not is_known(kind, api):
             self.ignored[kind] += 1
@@ -149,6 +154,12 @@ class Gathering:
             return
         if made is not None:
             self._driver_pods[made.key] = made
+
+    def _header(self, raw: bytes | Raw, source: str) -> None:
+        try:
+            self.headers.append(header_of(raw))
+        except msgspec.MsgspecError as error:
+            self.faults.append(f"{source}: WhyDump: {error}")
 
     @property
     def records(self) -> Mapping[str, Mapping[str, Record]]:

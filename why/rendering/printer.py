@@ -18,8 +18,9 @@ from why.report.report import WhyReport
 class Printer:
     """Prints to the standard output. `overview` is one line for each cause instead of a block for each object.
 
-    `namespace` is the only one that is reported on, if it is only one; `chosen` whether only objects with some labels
-    are. `with_namespaces`: objects of several namespaces may be among them, so each name comes with its own.
+    `namespace` is the only one that is reported on, if it is only one; `chosen` whether only objects with some labels,
+    or the pods of workloads are: of those with an equal cause one is explained, and the others are named.
+    `with_namespaces`: objects of several namespaces may be among them, so each name comes with its own.
     """
 
     def __init__(
@@ -66,7 +67,7 @@ class Printer:
         elif self._overview and self._output == "text":
             print_overview(report, self._console, now)
         else:
-            print_report(report, self._console, now, wide=self._output == "wide")
+            print_report(report, self._console, now, wide=self._output == "wide", grouped=self._chosen)
         if not report.complete:
             what = "what else" if report.items else "what"
             missing = ", ".join(f"{each.resource} ({each.because})" for each in report.skipped)

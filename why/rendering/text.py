@@ -1,7 +1,8 @@
 """The report for people: one block for each object, no line longer than the window except commands."""
 
+import re
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -15,14 +16,35 @@ from why.report.report import Item, Link, WhyReport
 _SHORT: Final = {"Pod": "pod", "PersistentVolumeClaim": "pvc", "PersistentVolume": "pv"}
 _IN_CHAIN: Final = {"PersistentVolumeClaim": "claim ", "StorageClass": "class ", "Scheduler": "scheduler "}
 _INDENT: Final = "  "
+_MAX_NAMED: Final = 20
 
 
-def print_report(report: WhyReport, console: Console, now: datetime, *, wide: bool = False) -> None:
-    """Print every item, a blank line between."""
-    for number, item in enumerate(report.items):
+def print_report(
+    report: WhyReport, console: Console, now: datetime, *, wide: bool = False, grouped: bool = False
+) -> None:
+    """Print every item, a blank line between. `grouped`: print one of those with an equal cause, and name the rest."""
+    for number, (item, *others) in enumerate(_equals(report.items) if grouped else [[each] for each in report.items]):
         if number:
             console.print()
         _print_item(item, console, now, wide=wide)
+        for line in _wrapped(f"The same holds for {_named(others)}", console.width) if others else ():
+            console.print(Text(printable(line)), soft_wrap=True)
+
+
+def _equals(items: Iterable[Item]) -> Sequence[Sequence[Item]]:
+    """Return the items by what is said of them, but for their own name and those of their claims."""
+    groups: dict[tuple[object, ...], list[Item]] = {}
+    for item in items:
+        own = sorted({item.name, *(claim.partition("/")[2] for claim in item.claims)}, key=len, reverse=True)
+        message = re.sub("|".join(map(re.escape, own)), "", item.message)
+        groups.setdefault((item.kind, item.status, item.code, item.problem, message), []).append(item)
+    return list(groups.values())
+
+
+def _named(items: Sequence[Item]) -> str:
+    names = ", ".join(full_name(item) for item in items[:_MAX_NAMED])
+    more = len(items) - _MAX_NAMED
+    return f"{names} and {more} more" if more > 0 else names
 
 
 def _print_item(item: Item, console: Console, now: datetime, *, wide: bool) -> None:

@@ -160,7 +160,7 @@ def test_nothing_is_pending_where_it_was_looked(
     [
         pytest.param(["pvc/nix"], 1, 'there is no PersistentVolumeClaim "nix" in namespace web', id="no such object"),
         pytest.param(["pvc/data", "-n", "shop"], 1, "in namespace shop; try --namespace web", id="another namespace"),
-        pytest.param(["deploy/x"], 2, 'expected pod/NAME, pvc/NAME, pv/NAME or NAME, found "deploy/x"', id="kind"),
+        pytest.param(["ds/x"], 2, "expected pod/NAME, pvc/NAME, pv/NAME, statefulset/NAME, deployment/NAME", id="kind"),
         pytest.param(["-o", "xml"], 2, "expected text, wide, json, yaml, name", id="form"),
         pytest.param(["-A", "pvc/data"], 2, "omit the names", id="all and one"),
     ],

@@ -81,7 +81,7 @@ def test_of_nodes_alone_it_is_unknown_what_is_pending() -> None:
 
 
 @pytest.mark.parametrize("document", [pod(node="a1"), claim(volume="pv-1")], ids=["pods", "claims"])
-def test_a_dump_of_one_kind_is_asked_about_that_kind(document: Document) -> None:
+def test_a_dump_of_one_kind_suffices_for_that_kind(document: Document) -> None:
     assert report_on(facts_in([document]), (), "").complete
 
 

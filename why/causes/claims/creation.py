@@ -55,13 +55,17 @@ def creation_rejected(facts: Facts, namespace: str, name: str) -> Finding | None
     return None
 
 
-def rejected_claims(facts: Facts) -> Iterator[tuple[str, str]]:
-    """Yield namespace and name of the claims that were rejected and that do not exist."""
+def rejected_claims(facts: Facts, wanted_by: str = "") -> Iterator[tuple[str, str]]:
+    """Yield namespace and name of the claims that were rejected and that do not exist: all, or those that the object
+    with this key wanted.
+    """
     if not facts.has(Source.EVENTS):
         return
     rejected = set()
     end = facts.events_end or facts.now
     for key, event, name in _rejections(facts):
+        if wanted_by and key != wanted_by:
+            continue
         if event.last is None or end - event.last < _STILL_TRIED:
             rejected.add((key.partition("/")[0], name))
     for namespace, name in sorted(rejected):

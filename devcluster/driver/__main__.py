@@ -22,6 +22,7 @@ from devcluster.driver.generation import EXPLAINED, Generation
 from devcluster.driver.mood import Moody
 from devcluster.driver.node import Node, Place
 from devcluster.driver.publishing import Links, Mounts, Publisher
+from devcluster.driver.room import Room
 
 DRIVER_NAME = "directory.csi.example"
 HOSTNAME_LABEL = "kubernetes.io/hostname"
@@ -47,7 +48,8 @@ async def serve(options: argparse.Namespace) -> None:
     # The generated functions have no type annotations.
     services.add_IdentityServicer_to_server(Identity(options.name), server)  # type: ignore[no-untyped-call]
     publisher: Publisher = Mounts() if options.publish == "mount" else Links()
-    controller = Controller(root, segment, generation, options.capacity)
+    room = Room(root, options.capacity, options.segment_capacity, options.largest_volume)
+    controller = Controller(root, segment, generation, room)
     node = Node(root, Place(options.node, segment, options.max_volumes), generation, publisher)
     services.add_ControllerServicer_to_server(controller, server)  # type: ignore[no-untyped-call]
     services.add_NodeServicer_to_server(node, server)  # type: ignore[no-untyped-call]
@@ -94,6 +96,18 @@ def _parser() -> argparse.ArgumentParser:
         type=int,
         metavar="BYTES",
         help="the size of all volumes together beyond which it creates and expands none (default: no limit)",
+    )
+    parser.add_argument(
+        "--segment-capacity",
+        type=int,
+        metavar="BYTES",
+        help="the same for each segment of the topology: pools of which every node has one (default: no limit)",
+    )
+    parser.add_argument(
+        "--largest-volume",
+        type=int,
+        metavar="BYTES",
+        help="the largest size of a volume, which it reports as maximum_volume_size (default: any size)",
     )
     parser.add_argument(
         "--max-volumes",

@@ -1,7 +1,6 @@
 """The Identity and Controller services of the directory driver."""
 # ruff: noqa: N802, ARG002  (gRPC gives the methods their names and arguments)
 
-import shutil
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,6 +10,7 @@ from google.protobuf.wrappers_pb2 import BoolValue
 from csi.proto import csi_v1_pb2 as csi
 from csi.proto import csi_v1_pb2_grpc as services
 from devcluster.driver.generation import CONTROLLER_CALLS, Generation, condition, volume_health
+from devcluster.driver.room import Room
 from devcluster.driver.volumes import Volume, create_volume, delete_volume, find_volume, volume_id_for, volume_ids
 
 Context = grpc.aio.ServicerContext[Any, Any]
@@ -52,13 +52,12 @@ class Controller(services.ControllerServicer):
     """Creates, removes, finds and lists directories.
 
     By default they are in `segment`. They are created in any segment of the same keys, because for a directory the
-    segment is only a label. `capacity` is how many bytes all of them together may have, None for no such limit.
+    segment is only a label. `room` is how much they may have.
     """
 
-    def __init__(
-        self, root: Path, segment: dict[str, str], generation: Generation, capacity: int | None = None
-    ) -> None:
-        self._root, self._segment, self._generation, self._capacity = root, segment, generation, capacity
+    def __init__(self, root: Path, segment: dict[str, str], generation: Generation, room: Room | None = None) -> None:
+        self._root, self._segment, self._generation = root, segment, generation
+        self._room = room or Room(root)
         self._calls = (*_ALWAYS, *CONTROLLER_CALLS[generation])
 
     async def ControllerGetCapabilities(
@@ -74,14 +73,11 @@ class Controller(services.ControllerServicer):
         wanted = request.capacity_range
         if 0 < wanted.limit_bytes < wanted.required_bytes:
             await context.abort(grpc.StatusCode.OUT_OF_RANGE, "limit_bytes is less than required_bytes")
-        segment = self._choose_segment(request.accessibility_requirements)
-        if segment is None:
-            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "no directories in the demanded topology")
         volume_id = volume_id_for(request.name)
         volume = find_volume(self._root, volume_id)
         if volume is None:
             capacity = wanted.required_bytes or min(DEFAULT_CAPACITY, wanted.limit_bytes or DEFAULT_CAPACITY)
-            await self._reserve(capacity, context)
+            segment = await self._segment_with(capacity, request.accessibility_requirements, context)
             volume = create_volume(self._root, volume_id, capacity, segment, request.name)
         elif not _satisfies(volume, request):
             await context.abort(grpc.StatusCode.ALREADY_EXISTS, f"volume {request.name!r} differs")
@@ -102,7 +98,8 @@ class Controller(services.ControllerServicer):
         if 0 < wanted.limit_bytes < max(wanted.required_bytes, volume.capacity):
             await context.abort(grpc.StatusCode.OUT_OF_RANGE, f"volume {request.volume_id!r} cannot get smaller")
         capacity = max(volume.capacity, wanted.required_bytes)
-        await self._reserve(capacity - volume.capacity, context)
+        if lack := self._room.lacks(capacity, volume.segment, capacity - volume.capacity):
+            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, lack)
         create_volume(self._root, volume.volume_id, capacity, volume.segment, volume.name)
         return csi.ControllerExpandVolumeResponse(capacity_bytes=capacity)
 
@@ -164,20 +161,13 @@ class Controller(services.ControllerServicer):
         return csi.ControllerListVolumeHealthResponse(entries=entries, next_token=token)
 
     async def GetCapacity(self, request: csi.GetCapacityRequest, context: Context) -> csi.GetCapacityResponse:
-        segments = dict(request.accessible_topology.segments)
-        free = self._free()
-        return csi.GetCapacityResponse(available_capacity=free if not segments or self._serves(segments) else 0)
-
-    def _free(self) -> int:
-        if self._capacity is None:
-            return shutil.disk_usage(self._root).free
-        volumes = (find_volume(self._root, volume_id) for volume_id in volume_ids(self._root))
-        return max(0, self._capacity - sum(volume.capacity for volume in volumes if volume is not None))
-
-    async def _reserve(self, size: int, context: Context) -> None:
-        """Reject what exceeds the limit. Without one sizes are only noted: no directory is as large as its volume."""
-        if self._capacity is not None and size > self._free():
-            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, f"{size} bytes wanted, {self._free()} are free")
+        segment = dict(request.accessible_topology.segments)
+        if segment and not self._serves(segment):
+            return csi.GetCapacityResponse(available_capacity=0)
+        response = csi.GetCapacityResponse(available_capacity=self._room.free(segment or None))
+        if self._room.largest is not None:
+            response.maximum_volume_size.value = self._room.largest
+        return response
 
     async def _offered(self, kind: csi.ControllerServiceCapability.RPC.Type, context: Context) -> None:
         if kind not in self._calls:
@@ -204,12 +194,19 @@ class Controller(services.ControllerServicer):
             await context.abort(grpc.StatusCode.NOT_FOUND, f"volume {volume_id!r} does not exist")
         return volume
 
-    def _choose_segment(self, required: csi.TopologyRequirement) -> dict[str, str] | None:
-        """Return the first requested segment that is served, our own if none is requested, else None."""
+    async def _segment_with(self, size: int, required: csi.TopologyRequirement, context: Context) -> dict[str, str]:
+        """Return the first requested segment that is served and has room, our own if none is requested.
+
+        As a driver does, it takes any of the requested ones: which node was selected only orders them, unless the
+        provisioner runs with --strict-topology and requests that one alone.
+        """
         demanded = [dict(topology.segments) for topology in (*required.preferred, *required.requisite)]
-        if not demanded:
-            return self._segment
-        return next((segment for segment in demanded if self._serves(segment)), None)
+        lack = "no directories in the demanded topology"
+        for segment in filter(self._serves, demanded or [self._segment]):
+            lack = self._room.lacks(size, segment)
+            if not lack:
+                return segment
+        return await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, lack)
 
     def _serves(self, segment: dict[str, str]) -> bool:
         return segment.keys() == self._segment.keys()

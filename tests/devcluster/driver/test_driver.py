@@ -54,6 +54,39 @@ async def rejection(call: Any) -> grpc.StatusCode:
     return error.value.code()
 
 
+async def test_each_segment_is_a_pool_with_a_largest_volume(tmp_path: Path) -> None:
+    limits = ("--topology", f"{ZONE}=a", "--segment-capacity", "1000", "--largest-volume", "700")
+    async with (
+        DriverProcess(tmp_path, NAME, *limits) as driver,
+        grpc.aio.insecure_channel(f"unix://{driver.socket}") as channel,
+    ):
+        controller: Any = services.ControllerStub(channel)  # type: ignore[no-untyped-call]
+
+        def create(name: str, size: int, *zones: str) -> Any:
+            preferred = [csi.Topology(segments={ZONE: each}) for each in zones]
+            request = csi.CreateVolumeRequest(
+                name=name,
+                volume_capabilities=[MOUNTED],
+                capacity_range=csi.CapacityRange(required_bytes=size),
+                accessibility_requirements=csi.TopologyRequirement(preferred=preferred),
+            )
+            return controller.CreateVolume(request)
+
+        async def capacity(name: str) -> tuple[int, int]:
+            segment = csi.Topology(segments={ZONE: name})
+            report = await controller.GetCapacity(csi.GetCapacityRequest(accessible_topology=segment))
+            return report.available_capacity, report.maximum_volume_size.value
+
+        await create("first", 600, "a")
+        assert (await capacity("a"), await capacity("b")) == ((400, 700), (1000, 700))
+        assert await rejection(create("second", 500, "a")) is grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert await rejection(create("second", 701, "b")) is grpc.StatusCode.RESOURCE_EXHAUSTED
+        elsewhere = await create("second", 500, "a", "b")
+        assert elsewhere.volume.accessible_topology[0].segments == {ZONE: "b"}
+        assert (await create("first", 600, "a", "b")).volume.accessible_topology[0].segments == {ZONE: "a"}
+        assert (await capacity("a"), await capacity("b")) == ((400, 700), (500, 700))
+
+
 async def test_volumes_are_created_and_grow_as_long_as_there_is_room(tmp_path: Path) -> None:
     async with (
         DriverProcess(tmp_path, NAME, "--capacity", "1000") as driver,

@@ -66,6 +66,13 @@ async def test_csi_sanity(
         assert len(await passed(csi_sanity, driver, tmp_path)) >= applicable
 
 
+async def test_csi_sanity_of_a_driver_with_pools(csi_sanity: Path, tmp_path: Path) -> None:
+    """What csi-sanity makes is 10 GiB large, and it asks for the capacity."""
+    limits = ("--segment-capacity", str(100 * 2**30), "--largest-volume", str(50 * 2**30))
+    async with DriverProcess(tmp_path, NAME, *TOPOLOGY, *limits) as driver:
+        assert len(await passed(csi_sanity, driver, tmp_path)) >= 36
+
+
 @pytest.mark.usefixtures("own_mounts")
 async def test_csi_sanity_of_a_driver_that_mounts(csi_sanity: Path, tmp_path: Path) -> None:
     """And that returns a limit, as the kubelet publishes it in CSINodes."""

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.chart.pairs import publish
-from bench.control_plane import pairs_bench, quiet_bench, scaling_bench, scarce_bench, why_bench
+from bench.control_plane import pairs_bench, provision_bench, quiet_bench, scaling_bench, scarce_bench, why_bench
 from bench.health import reaction_bench, sweep_bench
 from bench.hostile import drivers_bench, hostile_bench
 from bench.in_memory import cache_bench, match_bench, scarce_plan
@@ -57,6 +57,7 @@ PARTS: Final[Mapping[str, Part]] = {
     "m": Part("why -A in a large cluster", why_bench.run),
     "n": Part("pairs a second over the number of pairs", scaling_bench.run),
     "o": Part("what one CSI driver can do to the others", drivers_bench.run, repeats=True),
+    "p": Part("pods whose volumes are to be made in scarce pools", provision_bench.run, repeats=True),
 }
 
 

@@ -1,0 +1,216 @@
+"""(p) Pods of two claims whose volumes are still to be made, on node-local pools that they fill nearly.
+
+With the real external-provisioner, whose reports of what is free are up to a minute old, and the directory driver with
+a limit for each node. A hidden solution exists: pools are cut into the claims of five pods each.
+"""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from random import Random
+from statistics import quantiles
+from time import monotonic
+from typing import Final
+
+import msgspec
+
+from bench.control_plane.documents import NAMESPACE, Document, claim, pod, ready_node
+from bench.control_plane.stage import Stage, in_parallel, stage
+from bench.control_plane.timeline import Timeline
+from bench.progress import say
+from bench.rows import Row
+from binder.reservation.contract import STRICT, Annotations
+from devcluster.control_plane.nodes import NodeSpec
+from kube.objects.api_resource import CAPACITIES, CLAIMS, CSI_DRIVERS, CSI_NODES, EVENTS, NODES, PODS, STORAGE_CLASSES
+from kube.rules.topology import HOSTNAME_LABEL
+
+DRIVER: Final = "pools.csi.example"
+CLASS: Final = "pools"
+GIB: Final = 2**30
+POOL: Final = 200
+"""GiB of each node."""
+PODS_PER_POOL: Final = 5
+POOLS: Final = 40
+SLACK: Final = 5
+"""Percent of each pool that the hidden solution leaves free."""
+SEEDS: Final = (1, 2, 3)
+REPORTED: Final = 120.0
+"""Seconds for the provisioner to report every pool: by default it writes one a second."""
+PATIENCE: Final = 240.0
+"""Seconds after which a pod without a node is stuck."""
+PROVISIONER: Final = (
+    "--strict-topology",
+    "--enable-capacity",
+    "--capacity-ownerref-level=-1",
+    "--kube-api-qps=50",
+    "--kube-api-burst=100",
+    "--retry-interval-max=5m",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Puzzle:
+    """Pods by name with the GiB of their claims, and so many pools."""
+
+    pods: Mapping[str, tuple[int, ...]]
+    pools: int
+
+    @classmethod
+    def of(cls, seed: int, pools: int, slack: int) -> "Puzzle":
+        """Cut what is used of each pool into the claims of its pods, and mix them."""
+        rng, wanted = Random(seed), list[tuple[int, ...]]()
+        for _ in range(pools):
+            used = POOL * (100 - slack) // 100
+            cuts = sorted(rng.sample(range(1, used), 2 * PODS_PER_POOL - 1))
+            sizes = [end - start for start, end in zip([0, *cuts], [*cuts, used], strict=True)]
+            wanted += [(sizes[number], sizes[number + 1]) for number in range(0, len(sizes), 2)]
+        rng.shuffle(wanted)
+        return cls({f"pod-{number:04}": sizes for number, sizes in enumerate(wanted)}, pools)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Pods with a node, pods without one that have some of their volumes, rejected calls, and seconds to each node."""
+
+    placed: int
+    partly: int
+    rejected: int
+    seconds: tuple[float, ...]
+
+    def after(self, share: int) -> float:
+        """Return the seconds after which so many percent of those that were placed had a node."""
+        if len(self.seconds) < 2:
+            return next(iter(self.seconds), 0.0)
+        return quantiles(self.seconds, n=100, method="inclusive")[share - 1]
+
+
+def run(quick: bool) -> list[Row]:
+    """Measure three puzzles of 200 pods, and one with more slack; quick: one of 20."""
+    if quick:
+        return asyncio.run(_rows(SEEDS[0], 4, SLACK))
+    cases = [*((seed, SLACK) for seed in SEEDS), (SEEDS[0], 20)]
+    return [row for seed, slack in cases for row in asyncio.run(_rows(seed, POOLS, slack))]
+
+
+async def _rows(seed: int, pools: int, slack: int) -> list[Row]:
+    puzzle = Puzzle.of(seed, pools, slack)
+    ours, theirs = await solve(puzzle, ours=True), await solve(puzzle, ours=False)
+    total, case = len(puzzle.pods), f"seed {seed}, {slack} % slack"
+    what = f"{total} pods of two claims, {pools} pools"
+    return [
+        Row(f"whole pods, ours, {case}", ours.placed, "pods", what, at_least=total),
+        Row(f"pods with a part, ours, {case}", ours.partly, "pods", at_most=0),
+        Row(f"CreateVolume rejected, ours, {case}", ours.rejected, "calls", at_most=2),
+        Row(f"half of them placed after, ours, {case}", ours.after(50), "s", at_most=theirs.after(50)),
+        Row(f"p90 placed after, ours, {case}", ours.after(90), "s"),
+        Row(f"whole pods, in-tree, {case}", theirs.placed, "pods", what),
+        Row(f"pods with a part, in-tree, {case}", theirs.partly, "pods"),
+        Row(f"CreateVolume rejected, in-tree, {case}", theirs.rejected, "calls"),
+        Row(f"half of them placed after, in-tree, {case}", theirs.after(50), "s"),
+        Row(f"p90 placed after, in-tree, {case}", theirs.after(90), "s"),
+    ]
+
+
+async def solve(puzzle: Puzzle, *, ours: bool) -> Outcome:
+    """Let our controller, or Kubernetes alone, have the volumes of all pods made, at its default limits."""
+    say(f"{len(puzzle.pods)} pods with volumes to be made, {'ours' if ours else 'in-tree'}")
+    async with stage(pods=len(puzzle.pods)) as ready, _pools(ready, puzzle.pools):
+        if ours:
+            await ready.start_controller("off")
+        timeline = Timeline(ready.api)
+        async with timeline.following():
+            began = monotonic()
+            await in_parallel(_create(ready, name, sizes, gated=ours) for name, sizes in puzzle.pods.items())
+            await timeline.until(lambda seen: len(seen.placed) == len(puzzle.pods), PATIENCE)
+        rejected = await _rejected(ready)
+    stuck = puzzle.pods.keys() - timeline.placed.keys()
+    partly = [name for name in stuck if any(each.startswith(f"{name}-") for each in timeline.bound)]
+    seconds = sorted(moment - began for moment in timeline.placed.values())
+    return Outcome(len(timeline.placed), len(partly), rejected, tuple(seconds))
+
+
+@asynccontextmanager
+async def _pools(ready: Stage, count: int) -> AsyncIterator[None]:
+    """While inside, so many nodes have a pool each, and their driver and its provisioner run and have reported."""
+    names = [f"pool-{number}" for number in range(count)]
+    await ready.create_all(NODES, [ready_node(NodeSpec(name, "zone-a")) for name in names])
+    about = {"apiVersion": "storage.k8s.io/v1"}
+    entry = {"name": DRIVER, "topologyKeys": [HOSTNAME_LABEL]}
+    registered = [
+        {**about, "kind": "CSINode", "metadata": {"name": name}, "spec": {"drivers": [{**entry, "nodeID": name}]}}
+        for name in names
+    ]
+    await ready.create_all(CSI_NODES, registered)
+    spec = {"attachRequired": False, "storageCapacity": True}
+    await ready.create_all(CSI_DRIVERS, [{**about, "kind": "CSIDriver", "metadata": {"name": DRIVER}, "spec": spec}])
+    await ready.create_all(STORAGE_CLASSES, [_storage_class()])
+    flags = (f"--segment-capacity={POOL * GIB}",)
+    driver = await ready.cluster.start_driver(DRIVER, topology={HOSTNAME_LABEL: "none"}, flags=flags)
+    provisioner = await ready.cluster.start_sidecar("csi-provisioner", *PROVISIONER, driver=driver)
+    try:
+        async with asyncio.timeout(REPORTED):
+            while await _reports(ready) < count:  # noqa: ASYNC110 - a list has no event
+                await asyncio.sleep(1)
+        yield
+    finally:
+        await provisioner.stop()
+        await driver.stop()
+
+
+def _storage_class() -> Document:
+    annotations = {Annotations().mode: "provision", Annotations().topology: STRICT}
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": CLASS, "annotations": annotations},
+        "provisioner": DRIVER,
+        "volumeBindingMode": "WaitForFirstConsumer",
+    }
+
+
+async def _create(ready: Stage, name: str, sizes: tuple[int, ...], *, gated: bool) -> None:
+    names = [f"{name}-{number}" for number in range(len(sizes))]
+    for each, size in zip(names, sizes, strict=True):
+        document = claim(each, size)
+        document["spec"]["storageClassName"] = CLASS
+        await ready.api.create(CLAIMS, document, NAMESPACE)
+    await ready.api.create(PODS, pod(name, names, gated=gated), NAMESPACE)
+
+
+class _Series(msgspec.Struct):
+    count: int = 1
+
+
+class _Event(msgspec.Struct):
+    reason: str = ""
+    note: str = ""
+    series: _Series | None = None
+    count: int = msgspec.field(name="deprecatedCount", default=1)
+
+
+class _Items(msgspec.Struct):
+    items: list[msgspec.Raw]
+
+
+async def _reports(ready: Stage) -> int:
+    return len(msgspec.json.decode(await _listed(ready, CAPACITIES.plural), type=_Items).items)
+
+
+async def _rejected(ready: Stage) -> int:
+    """Return how often the driver had no room, by the provisioner's Events."""
+    raw = msgspec.json.decode(await _listed(ready, EVENTS.plural), type=_Items).items
+    events = [msgspec.json.decode(each, type=_Event) for each in raw]
+    failed = [each for each in events if each.reason == "ProvisioningFailed" and "ResourceExhausted" in each.note]
+    return sum(max(each.count, each.series.count if each.series else 1) for each in failed)
+
+
+async def _listed(ready: Stage, plural: str) -> bytes:
+    command = [str(ready.cluster.kubectl), f"--kubeconfig={ready.cluster.kubeconfig}", "get", "-A", "-o", "json"]
+    group = "storage.k8s.io" if plural == CAPACITIES.plural else "events.k8s.io"
+    process = await asyncio.create_subprocess_exec(
+        *command, f"{plural}.{group}", stdout=asyncio.subprocess.PIPE, stderr=sys.stderr
+    )
+    output, _ = await process.communicate()
+    return output

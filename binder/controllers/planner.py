@@ -27,21 +27,25 @@ from binder.health.node_storage import NodeStorage
 from binder.matching.index import VolumeIndex
 from binder.matching.matching import class_of
 from binder.matching.rejection import Reason
-from binder.model.decision import Decision, Finish, Placement, Reject, Reserve, Wait
+from binder.model.decision import Decision, Finish, Mode, Placement, Provision, Reject, Reserve, Wait
 from binder.model.demand import Demand
 from binder.model.ledger import Ledger
 from binder.model.view import PlanSettings, View
 from binder.model.waiting_pod import Waiting, all_waiting, refreshed
+from binder.planning.claim_standing import mode_of
 from binder.planning.commitment import decisive
-from binder.planning.plan import Caches, holds_of, plan
+from binder.planning.plan import Caches, holds_of, plan, selections_of
 from binder.planning.pod_claims import open_claims
 from binder.planning.pod_demand import demand_of
 from binder.planning.spare_volumes import spare_volumes
+from binder.provisioning.claims_in_flight import is_begun, size_of
+from binder.provisioning.ledger import PoolLedger
+from binder.provisioning.tracking import Provisioning
 from binder.rebalance.integer_program import Solve
 from binder.writers.health_gate import HealthGate
 from kube.background import Aside
 from kube.clock import Clock
-from kube.objects.model import Claim, Pod, StorageClass, Volume
+from kube.objects.model import SELECTED_NODE, Claim, Pod, StorageClass, Volume, value_of
 from kube.store.store import Store
 
 MAX_CLAIMS_PER_PASS: Final = 5000
@@ -79,6 +83,8 @@ class Planner:
         self._settings = settings
         self._available = AvailableVolumes(store)
         self.ledger = Ledger()
+        self._provisioning: Provisioning | None = None
+        """What is in flight in pools of storage; nothing as long as no class is in mode provision."""
         self._waiting: Waiting | None = None
         self._changed: dict[str, None] = {}
         """Pods that may have come to wait for a node, or have ceased to, since `_waiting` was computed."""
@@ -95,6 +101,9 @@ class Planner:
         """Follow the store while inside the context; `decide` works only then."""
         self._available.catch_up()
         with ExitStack() as stack:
+            stack.callback(self._stop_provisioning)
+            for storage_class in self._store.snapshot().classes.values():
+                self._follow_provisioning(storage_class)
             stack.enter_context(self._store.volumes.listening(self._volume_changed))
             stack.enter_context(self._store.claims.listening(self._claim_changed))
             stack.enter_context(self._store.pods.listening(self._pod_changed))
@@ -135,7 +144,7 @@ class Planner:
 
     def settled(self, pod_key: str) -> None:
         """The store shows what became of the pod's decision, or nothing was written for it."""
-        self.ledger = self.ledger.without(*self._held_for(pod_key)).without_lift(pod_key)
+        self.ledger = self.ledger.without(*self._held_for(pod_key)).without_lift(pod_key).without_selections(pod_key)
 
     def doubted(self, pod_key: str) -> None:
         """An attempt at the pod's decision has ended, and the store may not show yet what it wrote."""
@@ -144,6 +153,10 @@ class Planner:
     def doubts(self, pod_key: str) -> tuple[str, ...]:
         """Return the volumes to be read before the pod is `settled`."""
         return tuple(hold.volume for hold in self.ledger.of_pod(pod_key) if hold.in_doubt)
+
+    def doubted_claims(self, pod_key: str) -> tuple[str, ...]:
+        """Return the claims to be read before the pod is `settled`."""
+        return tuple(each.claim_key for each in self.ledger.selected_for(pod_key) if each.in_doubt)
 
     def _claims_of(self, pod_key: str) -> int:
         pod = self._store.snapshot().pods.get(pod_key)
@@ -197,6 +210,8 @@ class Planner:
             elif self._is_about(decision.pod):
                 if isinstance(decision, Reserve):
                     self.ledger = self.ledger.with_holds(holds_of(decision))
+                elif isinstance(decision, Provision):
+                    self.ledger = self.ledger.with_selections(selections_of((decision,)))
                 elif isinstance(decision, Wait) and decision.node:
                     self.ledger = self.ledger.with_lift(key, decision.pod.uid)
                 answer.resolve(decision)
@@ -206,8 +221,9 @@ class Planner:
                 await asyncio.sleep(0)
 
     def _view(self) -> View:
+        snapshot, provisioning = self._store.snapshot(), self._provisioning
         return View(
-            self._store.snapshot(),
+            snapshot,
             self._available.index,
             self.ledger,
             self._gate.verdicts,
@@ -215,6 +231,7 @@ class Planner:
             silent=self._gate.silent(),
             node_storage=self._node_storage,
             waiting=self._waiting,
+            pools=PoolLedger() if provisioning is None else provisioning.ledger(snapshot, self._clock.now()),
         )
 
     def _is_about(self, planned: Pod) -> bool:
@@ -243,6 +260,8 @@ class Planner:
         claim = new or old
         if claim is not None:
             self._users_changed(claim.key)
+        if old is not None and new is not None and self._provisioning is not None:
+            self._selection_removed(old, new)
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         pod = new or old
@@ -252,9 +271,39 @@ class Planner:
     def _class_changed(self, old: StorageClass | None, new: StorageClass | None) -> None:
         """What becomes of its claims may change; that is rare enough for a search."""
         storage_class = new or old
+        if new is not None:
+            self._follow_provisioning(new)
         for claim in self._store.snapshot().claims.values():
             if storage_class is not None and class_of(claim) == storage_class.name:
                 self._users_changed(claim.key)
+
+    def _follow_provisioning(self, storage_class: StorageClass) -> None:
+        """Count what is in flight from now on, if the class needs it: else that costs time and memory for nothing."""
+        if self._provisioning is not None or not storage_class.provisions:
+            return
+        if mode_of(storage_class, self._settings) is Mode.PROVISION:
+            self._provisioning = Provisioning(self._settings.annotations).follow(self._store)
+
+    def _stop_provisioning(self) -> None:
+        if self._provisioning is not None:
+            self._provisioning.unfollow(self._store)
+            self._provisioning = None
+
+    def _selection_removed(self, old: Claim, new: Claim) -> None:
+        """A provisioner removes the selected node if its driver had no room for the volume there, or if it is gone.
+
+        We remove our own record with it, and it stays when another one does.
+        """
+        node = self._store.snapshot().nodes.get(value_of(old.annotations, SELECTED_NODE) or "")
+        if node is None or old.uid != new.uid or value_of(new.annotations, SELECTED_NODE):
+            return
+        if not (is_begun(new) and value_of(new.annotations, self._settings.annotations.selected_at)):
+            return
+        assert self._provisioning is not None
+        now = self._clock.now()
+        pools = self._provisioning.ledger(self._store.snapshot(), now)
+        for pool in pools.pools_of(class_of(new), dict(node.labels)):
+            self._provisioning.exhausted(pool.key, size_of(new), now)
 
     def _users_changed(self, claim_key: str) -> None:
         self._changed.update(dict.fromkeys(self._store.snapshot().pods_by_claim.get(claim_key, ())))
@@ -294,6 +343,8 @@ def _decided(
         alone = _decided(view, [pod], now, caches, solving)[pod.key]
         if isinstance(alone, Reserve):
             view = replace(view, ledger=view.ledger.with_holds(holds_of(alone)))
+        elif isinstance(alone, Provision):
+            view = replace(view, ledger=view.ledger.with_selections(selections_of((alone,))))
         decided[pod.key] = alone
     return decided
 

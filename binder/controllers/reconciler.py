@@ -17,7 +17,19 @@ from binder.controllers.pod_progress import PodProgress
 from binder.controllers.wakeups import Wakeups
 from binder.matching.matching import binding_mode, class_of
 from binder.matching.rejection import Reason
-from binder.model.decision import Applied, Decision, Finish, Lost, Mode, Outdated, Placement, Reject, Reserve, Wait
+from binder.model.decision import (
+    Applied,
+    Decision,
+    Finish,
+    Lost,
+    Mode,
+    Outdated,
+    Placement,
+    Provision,
+    Reject,
+    Reserve,
+    Wait,
+)
 from binder.model.demand import MAX_CLAIMS
 from binder.planning.pod_claims import all_bound, begun, claims_of, nothing_left, open_claims
 from binder.reporting.announce import Announcer
@@ -25,6 +37,7 @@ from binder.reporting.metrics import BindingMetrics
 from binder.writers.actor import Actor
 from binder.writers.health_gate import MAX_SLOW, PATIENCE, HealthGate
 from binder.writers.scheduling_gate import KnownClaim, SchedulingGate
+from binder.writers.selected_nodes import SelectedNodes
 from kube.backoff import backoff
 from kube.clock import Clock
 from kube.errors import TerminalError
@@ -52,11 +65,10 @@ MAX_RETRY_SECONDS: Final = 60.0
 sooner.
 """
 
+_KEEPING: Final = frozenset({Reason.NO_NODE_FITS, Reason.OTHER_POD_PENDING})
 KEEP_AT_MOST: Final = 30.0
 """Seconds for which a pod that has its volumes stays behind its gate because its room is booked for others.
-
-kube-scheduler places those within seconds. If it cannot for a reason that is not known here, the pod does not wait for
-ever.
+kube-scheduler places those within seconds; if it cannot for an unknown reason, the pod does not wait for ever.
 """
 
 
@@ -68,6 +80,7 @@ class Reconciler:
     planner: Planner
     gate: HealthGate
     actor: Actor
+    selected_nodes: SelectedNodes
     scheduling_gate: SchedulingGate
     announcer: Announcer
     wakeups: Wakeups
@@ -155,6 +168,8 @@ class Reconciler:
         if isinstance(decision, Reserve | Finish):
             self._progress(pod.key).waits_for = Reason.ALREADY_RESERVED
             return await self._act(decision, known)
+        if isinstance(decision, Provision):
+            return await self._provision(decision)
         self._progress(pod.key).waits_for = decision.reason
         if isinstance(decision, Reject):
             return self._reject(decision) if self._may_keep(decision) else await self._lift(pod, known, None)
@@ -165,9 +180,10 @@ class Reconciler:
 
     async def _resolve_doubts(self, key: str) -> None:
         """Read the volumes that an earlier attempt may have written: until then they count as written for the pod."""
-        doubts = self.planner.doubts(key)
-        if doubts:
+        doubts, claims = self.planner.doubts(key), self.planner.doubted_claims(key)
+        if doubts or claims:
             await self.actor.read(doubts)
+            await self.selected_nodes.read(claims)
             self.planner.settled(key)
 
     async def _let_go(self, pod: Pod, known: Mapping[str, KnownClaim]) -> float | None:
@@ -177,8 +193,7 @@ class Reconciler:
         decision = await self.planner.decide(pod.key)
         if decision is None:
             return FIRST_RETRY
-        keeping = {Reason.NO_NODE_FITS, Reason.OTHER_POD_PENDING}
-        if isinstance(decision, Reject) and decision.reason in keeping and self._may_keep(decision):
+        if isinstance(decision, Reject) and decision.reason in _KEEPING and self._may_keep(decision):
             self._progress(pod.key).waits_for = decision.reason
             return self._reject(decision)
         return await self._done(pod.key, pod, known, node=decision.node if isinstance(decision, Wait) else "")
@@ -248,6 +263,25 @@ class Reconciler:
             decision.pod, unread, None, node=_node_of(decision), prebound=prebound, waits=outcome.gate_waits
         )
 
+    async def _provision(self, decision: Provision) -> float | None:
+        """Have the volumes of the pod made on one node. Its gate stays until all of its claims are bound."""
+        self._progress(decision.pod.key).waits_for = Reason.PROVISIONING
+        try:
+            outcome = await self.selected_nodes.select(decision)
+        except BaseException as error:
+            self.planner.doubted(decision.pod.key)
+            if not isinstance(error, TerminalError):
+                raise
+            self.announcer.write_rejected(decision.pod, error.message)
+            return self._later(decision)
+        self.planner.settled(decision.pod.key)
+        if isinstance(outcome, Outdated):
+            return self._again(decision, outcome.why)
+        self.announcer.node_selected(decision)
+        self.wakeups.forget(decision.pod.key)
+        self._progress(decision.pod.key).forget_failures()
+        return None
+
     async def _lift(
         self,
         decided: Pod,
@@ -277,7 +311,7 @@ class Reconciler:
     def _progress(self, key: str) -> PodProgress:
         return self._pods.setdefault(key, PodProgress())
 
-    def _again(self, decision: Reserve | Finish, why: str) -> float:
+    def _again(self, decision: Reserve | Finish | Provision, why: str) -> float:
         """Plan again at once; only a pod that needs it repeatedly waits longer each time."""
         self.planner.settled(decision.pod.key)
         logger.info("Reservation lost; replanning the pod", extra={"pod": decision.pod.key, "error": why})

@@ -17,7 +17,7 @@ import msgspec
 from binder.matching.index import is_free
 from binder.matching.matching import class_of
 from kube.clock import Elapsed
-from kube.objects.model import Claim, CSINode, Node, Pod, StorageClass, Volume
+from kube.objects.model import Claim, CSINode, CSIStorageCapacity, Node, Pod, StorageClass, Volume
 from kube.store.store import Store
 from kube.workqueue import WorkQueue
 
@@ -80,6 +80,7 @@ class Wakeups:
             stack.enter_context(self._store.classes.listening(self._class_changed))
             stack.enter_context(self._store.nodes.listening(self._node_changed))
             stack.enter_context(self._store.csi_nodes.listening(self._csi_node_changed))
+            stack.enter_context(self._store.capacities.listening(self._capacity_changed))
             for pod in self._store.snapshot().pods.values():
                 self._pod_changed(None, pod)
             yield
@@ -122,6 +123,11 @@ class Wakeups:
         if new is not None and (old is None or (old.drivers, old.storage) != (new.drivers, new.storage)):
             self._wake_all()
 
+    def _capacity_changed(self, old: CSIStorageCapacity | None, new: CSIStorageCapacity | None) -> None:
+        """More room for volumes to be made wakes pods that wait for it, each when its backoff is over."""
+        if new is not None and (old is None or _size(new.capacity) > _size(old.capacity)):
+            self._wake_when_due(islice(self._waiting.get(new.storage_class, ()), WOKEN_AT_ONCE))
+
     def _wake_claim(self, claim_key: str) -> None:
         for pod_key in self._store.snapshot().pods_by_claim.get(claim_key, ()):
             self._queue.add(pod_key)
@@ -158,6 +164,10 @@ def _gives_room(old: Pod | None, new: Pod | None) -> bool:
     if not old.nominated_node or (new is not None and new.node_name):
         return False
     return new is None or new.finished or new.deleting or new.nominated_node != old.nominated_node
+
+
+def _size(amount: int | None) -> int:
+    return -1 if amount is None else amount
 
 
 def _same(old: R | None, new: R | None) -> bool:

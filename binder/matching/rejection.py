@@ -89,6 +89,8 @@ class Reason(StrEnum):
     ALREADY_RESERVED = "AlreadyReserved"
     NO_UNBOUND_CLAIM = "NoUnboundClaim"
     PROGRESSING = "Progressing"
+    PROVISIONING = "Provisioning"
+    PARTLY_PROVISIONED = "PartlyProvisioned"
     # A pod on its way to the node that was chosen for it.
     CLAIM_RESERVED_ELSEWHERE = "ClaimReservedElsewhere"
     PROVISIONING_FAILED = "ProvisioningFailed"

@@ -9,11 +9,15 @@ from kube.objects.model import Claim, Pod, Volume
 
 
 class Mode(StrEnum):
-    """How far to go for claims of a class: hints, the volume's side of the bind, the whole bind, or nothing."""
+    """How far to go for claims of a class: hints, the volume's side of the bind, the whole bind, or nothing.
+
+    PROVISION is for classes that provision: the node is selected for which their volumes are made.
+    """
 
     ANNOTATE = "annotate"
     PREBIND = "prebind"
     COMPLETE = "complete"
+    PROVISION = "provision"
     OFF = "off"
 
 
@@ -61,6 +65,15 @@ class Finish:
 
 
 @dataclass(frozen=True, slots=True)
+class Provision:
+    """Select this node for the volumes that are still to be made for the pod, in this order of its claims."""
+
+    pod: Pod
+    node: str
+    claims: tuple[Claim, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Wait:
     """Nothing to do now. Retry at `until`; None means that an event will wake the pod.
 
@@ -86,7 +99,7 @@ class Reject:
     begun: bool = False
 
 
-Decision = Reserve | Finish | Wait | Reject
+Decision = Reserve | Finish | Provision | Wait | Reject
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,13 +29,27 @@ class Hold:
 
 
 @dataclass(frozen=True, slots=True)
+class Selection:
+    """A node that is being selected for the volume of a claim of this uid. `in_doubt` as of a hold."""
+
+    claim_key: str
+    claim_uid: str
+    pod_key: str
+    node: str
+    in_doubt: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Ledger:
-    """Holds by volume, and indexes by claim and pod. `lifts`: the uids of pods, by key, whose gate is being removed."""
+    """Holds by volume, and indexes by claim and pod. `lifts`: the uids of pods, by key, whose gate is being removed.
+    `selections`: nodes that are being selected, by claim.
+    """
 
     holds: Map[str, Hold] = Map()
     by_claim: Map[str, _Names] = Map()
     by_pod: Map[str, _Names] = Map()
     lifts: Map[str, str] = Map()
+    selections: Map[str, Selection] = Map()
 
     def with_holds(self, holds: Iterable[Hold]) -> "Ledger":
         """Add holds; an existing one for the same volume is replaced."""
@@ -50,18 +64,38 @@ class Ledger:
         for name in volumes:
             hold = ledger.holds.get(name)
             if hold is not None:
-                ledger = Ledger(
-                    ledger.holds.delete(name),
-                    _removed(ledger.by_claim, hold.claim_key, name),
-                    _removed(ledger.by_pod, hold.pod_key, name),
-                    ledger.lifts,
+                ledger = replace(
+                    ledger,
+                    holds=ledger.holds.delete(name),
+                    by_claim=_removed(ledger.by_claim, hold.claim_key, name),
+                    by_pod=_removed(ledger.by_pod, hold.pod_key, name),
                 )
         return ledger
 
     def doubted(self, pod_key: str) -> "Ledger":
         """The attempt for the pod has ended, and which of its writes were executed is not known."""
         doubts = {hold.volume: replace(hold, in_doubt=True) for hold in self.of_pod(pod_key)}
-        return replace(self, holds=self.holds.update(doubts))
+        selections = {each.claim_key: replace(each, in_doubt=True) for each in self.selected_for(pod_key)}
+        return replace(self, holds=self.holds.update(doubts), selections=self.selections.update(selections))
+
+    def with_selections(self, selections: Iterable[Selection]) -> "Ledger":
+        """Add nodes that are about to be selected."""
+        return replace(self, selections=self.selections.update({each.claim_key: each for each in selections}))
+
+    def without_selections(self, pod_key: str) -> "Ledger":
+        """Drop those for the pod: its claims show by now which node is selected."""
+        mutation = self.selections.mutate()
+        for each in self.selected_for(pod_key):
+            del mutation[each.claim_key]
+        return replace(self, selections=mutation.finish())
+
+    def selected_for(self, pod_key: str) -> tuple[Selection, ...]:
+        return tuple(each for each in self.selections.values() if each.pod_key == pod_key)
+
+    def node_of(self, claim_key: str, claim_uid: str) -> str:
+        """Return the node that is being selected for the claim, empty if there is none."""
+        selection = self.selections.get(claim_key)
+        return selection.node if selection is not None and selection.claim_uid == claim_uid else ""
 
     def with_lift(self, pod_key: str, uid: str) -> "Ledger":
         """The pod's gate is about to be removed."""
@@ -82,11 +116,11 @@ class Ledger:
         return (self.holds[name] for name in self.by_pod.get(pod_key, Map()))
 
     def _added(self, hold: Hold) -> "Ledger":
-        return Ledger(
-            self.holds.set(hold.volume, hold),
-            _put(self.by_claim, hold.claim_key, hold.volume),
-            _put(self.by_pod, hold.pod_key, hold.volume),
-            self.lifts,
+        return replace(
+            self,
+            holds=self.holds.set(hold.volume, hold),
+            by_claim=_put(self.by_claim, hold.claim_key, hold.volume),
+            by_pod=_put(self.by_pod, hold.pod_key, hold.volume),
         )
 
 

@@ -32,7 +32,8 @@ class PlanSettings:
     `default_mode` holds for classes that name no mode. `unknown_health` None means: block if we have an endpoint
     configured for the volume's driver (`gated_drivers`), else allow. `health_max_age`: an older verdict does not count,
     so that the volume is probed again. `allow_delete_policy`: in mode complete, finish the bind also of volumes whose
-    reclaim policy is not Retain; without it pods with such volumes get the prebind form.
+    reclaim policy is not Retain; without it pods with such volumes get the prebind form. `dynamic_mode` holds for
+    classes that provision and name no mode, None for the same as of others.
     """
 
     default_mode: Mode = Mode.ANNOTATE
@@ -41,6 +42,7 @@ class PlanSettings:
     health_max_age: timedelta = timedelta(seconds=60)
     annotations: Annotations = field(default_factory=Annotations)
     allow_delete_policy: bool = False
+    dynamic_mode: Mode | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +52,8 @@ class View:
     `hints`: volume -> the claim that had it as a hint, which blocks no other claim in this pass. `silent`: a driver
     that does not respond -> the verdict on each of its volumes without a recent one. `node_storage` is only a cache of
     what follows from the snapshot; successive views share it. `pools`: what is left of storage from which volumes are
-    provisioned. `waiting`: the pods that wait for a node, as the snapshot
-    shows them, None if that is still to be computed.
+    provisioned. `waiting`: the pods that wait for a node, as the snapshot shows them, None if that is still to be
+    computed.
     """
 
     snapshot: Snapshot

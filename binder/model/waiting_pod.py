@@ -77,6 +77,7 @@ def waiting_pod(
     if not (ties.volumes or ties.hints or ties.nodes):
         return None
     lifted = ledger.lifts.get(pod.key) == pod.uid or any(True for _ in ledger.of_pod(pod.key))
+    lifted = lifted or any(ledger.node_of(claim.key, claim.uid) for claim in ties.made)
     return WaitingPod(
         pod=pod,
         released=lifted or not annotations.carries_gate(pod),
@@ -121,7 +122,7 @@ def _unbound(snapshot: Snapshot, annotations: Annotations, claim: Claim, ties: _
     storage_class = snapshot.classes.get(class_of(claim))
     if storage_class is None or binding_mode(claim, snapshot.classes) != WAIT_FOR_FIRST_CONSUMER:
         return False
-    selected = value_of(claim.annotations, SELECTED_NODE)
+    selected = value_of(claim.annotations, SELECTED_NODE) or ledger.node_of(claim.key, claim.uid)
     if selected:
         ties.nodes.add(selected)
         ties.made.append(claim)
@@ -197,4 +198,5 @@ def with_ledger(known: Waiting, ledger: Ledger, snapshot: Snapshot, annotations:
 
 
 def _users(snapshot: Snapshot, ledger: Ledger) -> Iterator[str]:
-    return chain.from_iterable(snapshot.pods_by_claim.get(claim, ()) for claim in ledger.by_claim)
+    claims = chain(ledger.by_claim, ledger.selections)
+    return chain.from_iterable(snapshot.pods_by_claim.get(claim, ()) for claim in claims)

@@ -4,7 +4,7 @@ The order of the checks is kube-scheduler's (volumebinding PreFilter): a pod who
 the PV controller is not delayed by us, and not served by us either.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
@@ -84,7 +84,18 @@ class Hinted:
     claim: Open
 
 
-Standing = Anchor | Open | Hinted | LeftAlone
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A claim of a class in mode provision: its volume is to be made, is being made for `node`, or was made and is not
+    bound yet.
+    """
+
+    claim: Claim
+    node: str = ""
+    volume: Volume | None = None
+
+
+Standing = Anchor | Open | Hinted | LeftAlone | Made
 
 
 def standing_of(view: View, pod: Pod, key: str, now: datetime, *, owned: bool) -> Standing | Wait | Reject:
@@ -104,15 +115,21 @@ def standing_of(view: View, pod: Pod, key: str, now: datetime, *, owned: bool) -
 
 
 def mode_of(storage_class: StorageClass, settings: PlanSettings) -> Mode:
-    """Return the mode for claims of a class; an unknown value counts as none."""
+    """Return the mode for claims of a class; an unknown value, or one that is not for such classes, counts as none."""
     word = value_of(storage_class.annotations, settings.annotations.mode)
-    return Mode(word) if word in set(Mode) else settings.default_mode
+    if word is not None and word in _modes(storage_class):
+        return Mode(word)
+    return (settings.dynamic_mode if storage_class.provisions else None) or settings.default_mode
 
 
 def unknown_mode(storage_class: StorageClass, annotations: Annotations) -> str | None:
-    """Return the class's value that is not a mode; None if it has none, or a valid one."""
+    """Return the class's value that is not a mode for it; None if it has none, or a valid one."""
     word = value_of(storage_class.annotations, annotations.mode)
-    return None if word in set(Mode) else word
+    return None if word in _modes(storage_class) else word
+
+
+def _modes(storage_class: StorageClass) -> Set[str]:
+    return set(Mode) if storage_class.provisions else set(Mode) - {Mode.PROVISION}
 
 
 def _named(view: View, pod: Pod, claim: Claim) -> Standing | Wait | Reject:
@@ -136,9 +153,24 @@ def _unbound(view: View, pod: Pod, claim: Claim, state: ClaimState, now: datetim
     unread = selector_too_large(claim)
     if unread is not None and mode_of(storage_class, view.settings) is not Mode.OFF:
         return Reject(pod, unread.reason, (unread,))
+    if state is not ClaimState.HALF_BOUND and mode_of(storage_class, view.settings) is Mode.PROVISION:
+        return _made(view, pod, claim)
     return (
         _being_written(view, pod, claim, now) or _committed(view, pod, claim) or _free(view, claim, storage_class, now)
     )
+
+
+def _made(view: View, pod: Pod, claim: Claim) -> Made | Anchor | LeftAlone | Reject:
+    """A claim in mode provision. A volume that names it was made for it, or reserved by a user."""
+    node = value_of(claim.annotations, SELECTED_NODE) or view.ledger.node_of(claim.key, claim.uid)
+    committed = _committed(view, pod, claim)
+    if isinstance(committed, Reject):
+        return committed
+    # No provisioner makes a volume for a selector, and who fills one from a data source looks at the claim itself.
+    is_left = claim.selector is not None or claim.has_data_source
+    if is_left or pod.node_name or not view.settings.annotations.carries_gate(pod):
+        return committed or LeftAlone(claim, Reason.DYNAMIC_CLASS, node or None)
+    return Made(claim, node, committed.volume if committed is not None else None)
 
 
 def _committed(view: View, pod: Pod, claim: Claim) -> Anchor | Reject | None:

@@ -96,10 +96,14 @@ def hint_only(view: View, pod: Pod, left_alone: tuple[Claim, ...]) -> tuple[str,
     return tuple(_limits(view, pod, left_alone))
 
 
+def unsupported(pod: Pod) -> tuple[str, ...]:
+    """Return the fields that restrict the pod's nodes and are not evaluated here."""
+    namespaces = ("namespaceSelector in spec.affinity",) if asks_for_namespace_labels(pod.constraints) else ()
+    return (*not_understood(pod), *namespaces)
+
+
 def _limits(view: View, pod: Pod, left_alone: tuple[Claim, ...]) -> Iterator[str]:
-    yield from not_understood(pod)
-    if asks_for_namespace_labels(pod.constraints):
-        yield "namespaceSelector in spec.affinity"
+    yield from unsupported(pod)
     for claim in left_alone:
         if view.snapshot.classes[class_of(claim)].provisions:
             continue

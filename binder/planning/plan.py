@@ -6,9 +6,10 @@ although they could be served alone, others of the batch are moved (binder.rebal
 reserved never moves.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import chain
 from typing import Final
 
 from binder.assignment.node_booking import NodeBooking
@@ -18,17 +19,18 @@ from binder.assignment.topologies import Groupings, Topologies, topologies_of
 from binder.booking.bookings import Bookings
 from binder.booking.node_sets import NodeSets
 from binder.matching.rejection import Reason
-from binder.model.decision import Decision, Mode, Placement, Reject, Reserve, Wait
+from binder.model.decision import Decision, Mode, Placement, Provision, Reject, Reserve, Wait
 from binder.model.demand import Demand
-from binder.model.ledger import Hold
+from binder.model.ledger import Hold, Selection
 from binder.model.view import View
 from binder.model.waiting_pod import all_waiting, with_ledger
+from binder.node_selection.selection import select_nodes, with_pinned
 from binder.planning.explain import Explainer
 from binder.planning.let_go import let_go
 from binder.planning.pod_demand import demand_of
 from binder.rebalance.integer_program import Solve, solve
 from binder.rebalance.rebalance import rebalance
-from kube.objects.model import Pod, Volume
+from kube.objects.model import Claim, Pod, Volume
 from kube.rules.topology import is_narrower_than_zone
 
 _MAX_LOCAL_NODES: Final = 16
@@ -76,13 +78,17 @@ def plan(
             if isinstance(decision, Reject):
                 rejected[_wants(demand)] = decision
         reserved = (hold for decision in decisions if isinstance(decision, Reserve) for hold in holds_of(decision))
-        view = replace(view, ledger=view.ledger.with_holds(reserved))
+        view = replace(view, ledger=view.ledger.with_holds(reserved).with_selections(selections_of(decisions)))
     return tuple(decided.get(pod.key) or Wait(pod, Reason.PROGRESSING, until=now) for pod in ordered)
 
 
 def _wants(demand: Demand) -> tuple[object, ...]:
     """Equal for replicas that use the same claims: what is rejected for one of them is rejected for the others too."""
-    return (demand.kind, frozenset(claim.key for claim in (*demand.required, *demand.optional)))
+    return (demand.kind, frozenset(claim.key for claim in _claims(demand)))
+
+
+def _claims(demand: Demand) -> Iterator[Claim]:
+    return chain(demand.required, demand.optional, demand.made)
 
 
 def holds_of(reserve: Reserve) -> tuple[Hold, ...]:
@@ -99,12 +105,20 @@ def holds_of(reserve: Reserve) -> tuple[Hold, ...]:
     )
 
 
+def selections_of(decisions: Iterable[Decision]) -> Iterator[Selection]:
+    """Yield the nodes that these decisions select, until the watch shows them."""
+    for decision in decisions:
+        if isinstance(decision, Provision):
+            pod = decision.pod.key
+            yield from (Selection(claim.key, claim.uid, pod, decision.node) for claim in decision.claims)
+
+
 def _first_users(demands: Sequence[Demand]) -> list[Demand]:
     """Return the demands whose claims no earlier one plans; the others are planned when these claims are decided."""
     planned: set[str] = set()
     first: list[Demand] = []
     for demand in demands:
-        keys = {claim.key for claim in (*demand.required, *demand.optional)}
+        keys = {claim.key for claim in _claims(demand)}
         if planned.isdisjoint(keys):
             first.append(demand)
         planned |= keys
@@ -147,17 +161,26 @@ def _decide(
     if not demands:
         return []
     view = replace(view, hints={volume: claim for demand in demands for volume, claim in demand.hints})
+    if any(demand.made for demand in demands):
+        view = with_pinned(view, bookings, now)
     topologies = topologies_of(view.snapshot.nodes, view.index, demands, caches.groupings)
     planned = frozenset(demand.pod.key for demand in demands)
     this = _Pass(view, now, topologies, planned, other_pods_of(view, demands, bookings), bookings, caches.node_sets)
     placing = this.placing()
-    failed = [demand for demand in _place_all(placing, demands) if not placing.booking.is_tied(demand)]
+    chosen = [demand for demand in demands if not demand.made]
+    failed = [demand for demand in _place_all(placing, chosen) if not placing.booking.is_tied(demand)]
     rivals = _servable_alone(this, failed) if placing.placed else []
     if rivals:
         rebalance(placing, rivals, solve)
+    made = [demand for demand in demands if demand.made]
+    selected = select_nodes(view, made, topologies, placing.booking, now) if made else {}
     got = {volume.name: key for placed in placing.placed.values() for key, volume in placed.volumes.items()}
     explainer = Explainer(view, now, topologies, this.booking(), got, caches.node_sets)
-    return [_decision(view, topologies, explainer, demand, placing.placed.get(demand.pod.key)) for demand in demands]
+    return [
+        selected.get(demand.pod.key)
+        or _decision(view, topologies, explainer, demand, placing.placed.get(demand.pod.key))
+        for demand in demands
+    ]
 
 
 def _place_all(placing: Placing, demands: Sequence[Demand]) -> list[Demand]:

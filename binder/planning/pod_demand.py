@@ -10,8 +10,9 @@ from binder.model.decision import Finish, Mode, Placement, Reject, Wait
 from binder.model.demand import MAX_CLAIMS, Demand
 from binder.model.view import View
 from binder.model.waiting_pod import waiting_pod
-from binder.planning.claim_standing import Anchor, Hinted, LeftAlone, Open, Standing, standing_of
+from binder.planning.claim_standing import Anchor, Hinted, LeftAlone, Made, Open, Standing, standing_of
 from binder.planning.commitment import finish_of, hint_only, may_commit
+from binder.planning.made_volumes import demand_of_made, left_to_kubernetes
 from kube.objects.model import READ_WRITE_ONCE_POD, Claim, Pod
 from kube.store.node_view import used_volume
 
@@ -30,7 +31,7 @@ def demand_of(view: View, pod: Pod, now: datetime) -> Demand | Finish | Wait | R
     if view.settings.annotations.other_gates(pod):
         return Wait(pod, Reason.POD_GATED)
     standings = _standings(view, pod, now)
-    if isinstance(standings, Wait | Reject):
+    if isinstance(standings, Demand | Wait | Reject):
         return standings
     mode, limits = _mode_of_pod(view, pod, standings)
     hints: tuple[tuple[str, Claim], ...] = ()
@@ -94,14 +95,17 @@ def _needs(view: View, pod: Pod) -> UserNeeds:
     return UserNeeds(pod.node_selector, pod.node_affinity, pod.tolerations, affinities)
 
 
-def _standings(view: View, pod: Pod, now: datetime) -> Sequence[Standing] | Wait | Reject:
+def _standings(view: View, pod: Pod, now: datetime) -> Sequence[Standing] | Demand | Wait | Reject:
+    """Return where the pod's claims stand; what it needs if its volumes are to be made (mode provision)."""
     standings: list[Standing] = []
     for key, owned in _claims_of(pod):
         standing = standing_of(view, pod, key, now, owned=owned)
         if isinstance(standing, Wait | Reject):
             return standing
         standings.append(standing)
-    return standings
+    if not any(isinstance(standing, Made) for standing in standings):
+        return standings
+    return demand_of_made(view, pod, standings) or [left_to_kubernetes(standing) for standing in standings]
 
 
 def _mode_of_pod(view: View, pod: Pod, standings: Sequence[Standing]) -> tuple[Mode, tuple[str, ...]]:

@@ -1,9 +1,10 @@
 """Keeps the ledger in step with a store: what has changed is looked at once, when the ledger is next needed."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from heapq import heappop, heappush
-from typing import Final
+from typing import Any, Final
 
 from binder.matching.matching import class_of
 from binder.provisioning.claims_in_flight import (
@@ -66,13 +67,22 @@ class Provisioning:
 
     def follow(self, store: Store) -> "Provisioning":
         """Take what the store holds, and from now on every change."""
-        store.claims.listeners.append(self._claim_changed)
-        store.volumes.listeners.append(self._volume_changed)
-        store.classes.listeners.append(self._class_changed)
-        store.capacities.listeners.append(self._report_changed)
-        store.nodes.listeners.append(self._node_changed)
-        store.csi_nodes.listeners.append(self._csi_node_changed)
+        for listeners, listener in self._listeners(store):
+            listeners.append(listener)
         return self
+
+    def unfollow(self, store: Store) -> None:
+        """Take no changes any more."""
+        for listeners, listener in self._listeners(store):
+            listeners.remove(listener)
+
+    def _listeners(self, store: Store) -> Iterator[tuple[list[Any], Any]]:
+        yield store.claims.listeners, self._claim_changed
+        yield store.volumes.listeners, self._volume_changed
+        yield store.classes.listeners, self._class_changed
+        yield store.capacities.listeners, self._report_changed
+        yield store.nodes.listeners, self._node_changed
+        yield store.csi_nodes.listeners, self._csi_node_changed
 
     def take(self, snapshot: Snapshot) -> None:
         """Look at everything of a snapshot when the ledger is next needed."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, Literal, TypeVar
 
 from binder.matching.rejection import Reason
-from binder.model.decision import Finish, Lost, Mode, Reject, Reserve
+from binder.model.decision import Finish, Lost, Mode, Provision, Reject, Reserve
 from kube.client.event_recorder import EventDraft, EventSink, ObjectRef
 from kube.clock import Elapsed
 from kube.objects.model import Claim, Pod
@@ -26,6 +26,7 @@ NOTE_BYTES: Final = 1024
 RESERVED: Final = "VolumeReserved"
 BOUND: Final = "VolumeBound"
 LOST: Final = "ReservationLost"
+NODE_SELECTED: Final = "NodeSelected"
 GATE_KEPT: Final = "SchedulingGateKept"
 REJECTED: Final = "WriteRejected"
 
@@ -35,6 +36,11 @@ _NEXT_STEP: Final = {
     Reason.QUARANTINED: "Repair the volume, or release it with `pvc-prebinder quarantine release`.",
     Reason.TOPOLOGY_CONTRADICTED: "Correct the volume's nodeAffinity, or move the volume accordingly.",
     Reason.NO_NODE_FITS: "Add or free up a node that fits the pod and from which the volumes are accessible.",
+    Reason.INSUFFICIENT_STORAGE: "Free or add storage on a node that fits the pod; it is tried again when its driver"
+    " reports more.",
+    Reason.PARTLY_PROVISIONED: "Some of its volumes exist or are being made, and there is no room for the others beside"
+    " them. Free storage there. If the volumes that exist hold no data, delete the pod and its claims instead, and"
+    " create them again.",
     Reason.NO_JOINT_ASSIGNMENT: "Add a volume so that one zone has a volume for each claim of the pod.",
     Reason.NO_VOLUME_FITS: "Add a volume that fits, or change the claim.",
     Reason.REQUESTED_VOLUME_MISMATCH: "Name another volume, or none, in a new claim, or clear the volume's claimRef.",
@@ -81,6 +87,16 @@ class Announcer:
             reason,
             shortened(f"{verb} {pairs}{where}{limits}", NOTE_BYTES),
         )
+
+    def node_selected(self, decision: Provision) -> None:
+        """Report to the pod for which node its volumes are made."""
+        if not self._is_news(decision.pod, (NODE_SELECTED, decision.node, decision.claims)):
+            return
+        self._rejected.pop(decision.pod.key, None)
+        self._seen.pop(decision.pod.key, None)
+        claims = ", ".join(claim.name for claim in decision.claims)
+        note = f"Selected node {decision.node} for the volumes of {claims}: they are being provisioned"
+        self._publish(ObjectRef.of_pod(decision.pod), None, "Normal", NODE_SELECTED, shortened(note, NOTE_BYTES))
 
     def rejected(self, decision: Reject, claims: tuple[Claim, ...]) -> None:
         """Report on the pod and its open claims why nothing is reserved; the same reasons are not repeated in a row.

@@ -18,6 +18,8 @@ from kube.rules.duration import parse_duration
 from kube.store.snapshot import Snapshot
 
 DEFAULT_PREFIX: Final = OWN_PREFIX
+STRICT: Final = "strict"
+"""The value of the annotation `topology` for provisioners that run with --strict-topology, which no object shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +129,8 @@ class Annotations:
     """On a StorageClass: classes of one driver with the same name here share their capacity."""
     report_after = _key("report-after")
     """On a StorageClass: a volume this old is part of what its driver reports as free, at the latest."""
+    topology = _key("topology")
+    """On a StorageClass: STRICT if a volume is made for the selected node, or not at all."""
     selected_at = _key("selected-at")
     """On a claim: when we selected the node where its volume is provisioned."""
     gate = _key("volumes")

@@ -6,11 +6,12 @@ client-go tools/reference/ref.go).
 """
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, Final
 
 import msgspec
 
-from binder.reservation.contract import Annotations, ClaimReservation, VolumeReservation
+from binder.reservation.contract import Annotations, ClaimReservation, VolumeReservation, format_time
 from kube.objects.model import BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE, Claim, Volume, value_of
 
 Patch = Mapping[str, Any]
@@ -44,6 +45,16 @@ def name_reference(claim: Claim) -> dict[str, str]:
 def full_reference(claim: Claim) -> dict[str, str]:
     """Return the claimRef that the PV controller writes: with the uid, and the claim's version at that time."""
     return name_reference(claim) | {"uid": claim.uid, "resourceVersion": str(claim.resource_version)}
+
+
+def provision_on(node: str, now: datetime, annotations: Annotations) -> Patch:
+    """Mode provision: the claim's volume is to be made for this node, as kube-scheduler selects one."""
+    return {"metadata": {"annotations": {SELECTED_NODE: node, annotations.selected_at: format_time(now)}}}
+
+
+def withdraw_node(annotations: Annotations) -> Patch:
+    """Undo `provision_on`."""
+    return {"metadata": {"annotations": {SELECTED_NODE: None, annotations.selected_at: None}}}
 
 
 def reserve_volume(reservation: VolumeReservation, annotations: Annotations) -> Patch:

@@ -6,19 +6,20 @@ it is written is in `binder.writers.write_checks`.
 """
 
 import asyncio
+from collections.abc import Iterable
 from dataclasses import replace
 
 from msgspec import structs
 
 from binder.matching.matching import is_mine
 from binder.matching.node_fit import reject_node, reject_reach, reject_resources
-from binder.model.decision import Finish, Mode, Placement, Reserve
+from binder.model.decision import Finish, Mode, Placement, Provision, Reserve
 from binder.planning.commitment import decisive, may_commit
 from binder.writers.attempt import OutdatedDecision, side_by_side
 from binder.writers.health_gate import HealthGate
 from binder.writers.object_client import ObjectClient
 from kube.clock import Now
-from kube.objects.model import BIND_COMPLETED, SELECTED_NODE, Claim, Pod, value_of
+from kube.objects.model import BIND_COMPLETED, SELECTED_NODE, Claim, Pod, Volume, value_of
 from kube.store.node_view import node_view
 
 
@@ -41,9 +42,20 @@ class Preconditions:
         self._require_same(decision.pod, pod)
         if not may_commit(decision.pod, self._client.snapshot()):
             raise OutdatedDecision(f"kube-scheduler may be scheduling a pod with the claims of {decision.pod.key}")
-        self._require_fit(decision)
+        self._require_fit(decision.pod, decision.node, decision.volumes)
         pairs = zip(claims, decision.placements, strict=True)
         return replace(decision, placements=tuple(Placement(claim, planned.volume) for claim, planned in pairs))
+
+    async def fresh_claims(self, decision: Provision) -> list[Claim]:
+        """Return the claims as they are now. Raises OutdatedDecision if their volumes must not be made as decided."""
+        pod, claims = await asyncio.gather(
+            self._client.pod(decision.pod.key), side_by_side(self._claim, decision.claims)
+        )
+        self._require_same(decision.pod, pod)
+        if not may_commit(decision.pod, self._client.snapshot()):
+            raise OutdatedDecision(f"kube-scheduler may be scheduling a pod with the claims of {decision.pod.key}")
+        self._require_fit(decision.pod, decision.node, ())
+        return claims
 
     async def probe(self, decision: Reserve | Finish) -> None:
         """Obtain a recent verdict on each volume. Raises OutdatedDecision if a driver is slow."""
@@ -58,7 +70,7 @@ class Preconditions:
 
     async def _claim(self, planned: Claim) -> Claim:
         fresh = await self._client.claim(planned.key)
-        if fresh is None or _wish(fresh) != _wish(planned):
+        if fresh is None or not same_wish(fresh, planned):
             raise OutdatedDecision(f"claim {planned.key} {'was deleted' if fresh is None else 'changed'}")
         volumes = self._client.snapshot().volumes
         named = self._client.snapshot().volumes_by_claim.get(planned.key, ())
@@ -66,13 +78,13 @@ class Preconditions:
             raise OutdatedDecision(f"a volume already names claim {planned.key}")
         return fresh
 
-    def _require_fit(self, decision: Reserve) -> None:
+    def _require_fit(self, pod: Pod, name: str, volumes: Iterable[Volume]) -> None:
         """Raise OutdatedDecision if the node for which the volumes were chosen does not fit the pod any more."""
-        pod, snapshot = decision.pod, self._client.snapshot()
-        node = snapshot.nodes.get(decision.node)
+        snapshot = self._client.snapshot()
+        node = snapshot.nodes.get(name)
         if node is None:
-            raise OutdatedDecision(f"node {decision.node} was deleted")
-        rejected = reject_reach(decision.volumes, node)
+            raise OutdatedDecision(f"node {name} was deleted")
+        rejected = reject_reach(volumes, node)
         if pod.node_name != node.name:
             rejected = rejected or reject_node(pod, node)
             rejected = rejected or reject_resources(pod, node.name, node_view(snapshot, node.name).free)
@@ -82,6 +94,11 @@ class Preconditions:
     def _require_same(self, planned: Pod, seen: Pod | None) -> None:
         if seen is None or decisive(seen) != decisive(planned):
             raise OutdatedDecision(f"pod {planned.key} {'was deleted' if seen is None else 'changed'}")
+
+
+def same_wish(fresh: Claim, planned: Claim) -> bool:
+    """Whether a claim is still what was planned for."""
+    return _wish(fresh) == _wish(planned)
 
 
 def _wish(claim: Claim) -> Claim:

@@ -91,24 +91,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="KEY=VALUE",
         help="a label of the segment the driver runs in; repeat it for more labels (default: the hostname)",
     )
-    parser.add_argument(
-        "--capacity",
-        type=int,
-        metavar="BYTES",
-        help="the size of all volumes together beyond which it creates and expands none (default: no limit)",
-    )
-    parser.add_argument(
-        "--segment-capacity",
-        type=int,
-        metavar="BYTES",
-        help="the same for each segment of the topology: pools of which every node has one (default: no limit)",
-    )
-    parser.add_argument(
-        "--largest-volume",
-        type=int,
-        metavar="BYTES",
-        help="the largest size of a volume, which it reports as maximum_volume_size (default: any size)",
-    )
+    _add_limits(parser)
     parser.add_argument(
         "--max-volumes",
         type=int,
@@ -130,6 +113,27 @@ def _parser() -> argparse.ArgumentParser:
     )
     _add_behaviour(parser)
     return parser
+
+
+def _add_limits(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--capacity",
+        type=int,
+        metavar="BYTES",
+        help="the size of all volumes together beyond which it creates and expands none (default: no limit)",
+    )
+    parser.add_argument(
+        "--segment-capacity",
+        type=int,
+        metavar="BYTES",
+        help="the same for each segment of the topology: pools of which every node has one (default: no limit)",
+    )
+    parser.add_argument(
+        "--largest-volume",
+        type=int,
+        metavar="BYTES",
+        help="the largest size of a volume, which it reports as maximum_volume_size (default: any size)",
+    )
 
 
 def _add_behaviour(parser: argparse.ArgumentParser) -> None:

@@ -55,8 +55,13 @@ def claim(raw: wire.Claim, own_prefix: str) -> model.Claim:
         deleting=metadata.deletion_timestamp is not None,
         created=shared(metadata.creation_timestamp),
         annotations=annotations,
+        has_data_source=any(part is not UNSET and bytes(part) != b"null" for part in _data_sources(spec)),
         health=claim_health(raw.status.health_status if raw.status else UNSET, metadata.annotations),
     )
+
+
+def _data_sources(spec: wire.ClaimSpec) -> tuple[wire.RawPart, wire.RawPart]:
+    return spec.data_source, spec.data_source_ref
 
 
 def _modes(modes: Sequence[str] | None) -> tuple[str, ...]:

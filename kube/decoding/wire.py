@@ -72,6 +72,8 @@ class ClaimSpec(Wire):
     volume_name: Text = None
     volume_attributes_class_name: Text = None
     selector: RawPart = UNSET
+    data_source: RawPart = UNSET
+    data_source_ref: RawPart = UNSET
 
 
 class Status(Wire):

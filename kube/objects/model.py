@@ -86,6 +86,7 @@ class Claim(Namespaced, frozen=True, gc=False):
     deleting: bool = False
     created: datetime | None = None
     annotations: Pairs = ()
+    has_data_source: bool = False
     health: ClaimHealth | None = None
 
     @property

@@ -83,6 +83,8 @@ class BindingSettings(AnnotationPrefix):
     """Report what would be reserved and write nothing; needs no Lease."""
     once: bool = False
     """End a dry run after its first complete pass."""
+    dynamic_mode: Mode | None = None
+    """The mode for classes that provision volumes, where `provision` is possible too; by default it is `mode`."""
 
     def __post_init__(self) -> None:
         minimum = timedelta(seconds=10)  # shorter ones expire before kube-scheduler has seen them
@@ -91,6 +93,8 @@ class BindingSettings(AnnotationPrefix):
         if self.once and not self.dry_run:
             raise ValueError("only a dry run ends after its first pass; add --dry-run (dryRun: true)")
         reject_bad_prefix(self.annotation_prefix)
+        is_static = self.mode is not Mode.PROVISION  # it is for classes that provision, which dynamic_mode is about
+        _require(is_static, "mode", "annotate, prebind, complete or off", self.mode)
 
 
 @dataclass(frozen=True, slots=True)

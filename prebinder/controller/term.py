@@ -32,6 +32,7 @@ from binder.writers.object_client import ObjectClient
 from binder.writers.preconditions import Preconditions
 from binder.writers.rollback import Rollback
 from binder.writers.scheduling_gate import SchedulingGate
+from binder.writers.selected_nodes import SelectedNodes
 from binder.writers.unbound_proofs import UnboundProofs
 from binder.writers.write_checks import WriteChecks
 from csi.health.health import HealthRecord
@@ -149,6 +150,7 @@ def compose(  # noqa: PLR0913 - all that a term needs of its process, by name
     client = ObjectClient(api, store, annotations)
     rollback = Rollback(client, clock, metrics.reservations, annotations)
     gate = HealthGate(probes, settings.health.max_age, clock)
+    preconditions = Preconditions(client, gate, clock)
     checks = WriteChecks(client, gate, clock, planning)
     proofs = UnboundProofs(store)
     applier = Applier(client, checks, rollback, proofs, clock, metrics.reservations, acting, holder)
@@ -159,7 +161,8 @@ def compose(  # noqa: PLR0913 - all that a term needs of its process, by name
         store=store,
         planner=Planner(store, gate, clock, planning, aside=aside, solving=solving),
         gate=gate,
-        actor=Actor(Preconditions(client, gate, clock), applier, completer, rollback, locks, turns),
+        actor=Actor(preconditions, applier, completer, rollback, locks, turns),
+        selected_nodes=SelectedNodes(client, preconditions, locks, turns, clock, annotations),
         scheduling_gate=SchedulingGate(client, annotations, announcer, turns=lifts, writers=turns),
         announcer=announcer,
         wakeups=wakeups,
@@ -210,6 +213,7 @@ def plan_settings(settings: Settings) -> PlanSettings:
         health_max_age=settings.health.max_age,
         annotations=settings.binding.annotations,
         allow_delete_policy=settings.binding.allow_delete_policy,
+        dynamic_mode=settings.binding.dynamic_mode,
     )
 
 

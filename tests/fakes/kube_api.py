@@ -26,6 +26,8 @@ KINDS = {
     "pods": "Pod",
     "nodes": "Node",
     "csinodes": "CSINode",
+    "csidrivers": "CSIDriver",
+    "csistoragecapacities": "CSIStorageCapacity",
 }
 Object = dict[str, Any]
 Hook = Callable[[Request], None]
@@ -275,4 +277,6 @@ def _collections(store: Store) -> dict[str, Any]:
         "pods": store.pods,
         "nodes": store.nodes,
         "csinodes": store.csi_nodes,
+        "csidrivers": store.csi_drivers,
+        "csistoragecapacities": store.capacities,
     }

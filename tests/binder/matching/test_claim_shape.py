@@ -35,6 +35,7 @@ OTHERS: dict[str, list[Any]] = {
     "deleting": [False, True],
     "created": [None, EPOCH],
     "annotations": [(), ((BIND_COMPLETED, "yes"),), ((SELECTED_NODE, "n1"),)],
+    "has_data_source": [False, True],
     "health": [None, ClaimHealth()],
 }
 """Field of a claim -> values to try. A field that is missing here is new: say what it may hold."""

@@ -144,6 +144,29 @@ async def given_claim(world: World) -> None:
         )
 
 
+async def test_a_selected_node_is_not_changed_and_stays_once_a_provisioner_is_named(limited: World) -> None:
+    """And it is only selected together with our own record of it."""
+    await given_claim(limited)
+    selected, ours = "volume.kubernetes.io/selected-node", f"{PREFIX}selected-at"
+
+    async def write(**notes: str | None) -> str:
+        values = {{"node": selected, "at": ours}[word]: text for word, text in notes.items()}
+        body = {"metadata": {"annotations": values}}
+        return await attempt(limited, ACCOUNT, "PersistentVolumeClaim", "probe", body)
+
+    assert "select a node" in await write(node="a")
+    assert await write(node="a", at="now") == ""
+    assert "select a node" in await write(node="b")
+    assert await write(node=None, at=None) == ""
+    assert await write(node="a", at="now") == ""
+    begun = {"metadata": {"annotations": {"volume.kubernetes.io/storage-provisioner": "a.example"}}}
+    await limited.admin.patch("PersistentVolumeClaim", "probe", begun, limited.namespace)
+    assert "select a node" in await write(node=None, at=None)
+    names = (selected, ours, *begun["metadata"]["annotations"])
+    gone = {"metadata": {"annotations": dict.fromkeys(names)}}
+    await limited.admin.patch("PersistentVolumeClaim", "probe", gone, limited.namespace)
+
+
 async def test_without_the_rights_of_mode_complete_no_claim_gets_a_volume(limited: World) -> None:
     await given_claim(limited)
     bind = {

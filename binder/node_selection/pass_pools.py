@@ -1,0 +1,96 @@
+"""What pools have left during a pass, as claims are placed."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from math import inf
+
+from binder.matching.evidence import affinity_text
+from binder.matching.matching import class_of
+from binder.matching.rejection import Reason, Rejection
+from binder.provisioning.claims_in_flight import size_of
+from binder.provisioning.ledger import PoolLedger
+from binder.provisioning.pool import InFlight, PoolKey
+from binder.provisioning.sums import reject_sum, sums_on
+from kube.objects.model import Claim, Node, StorageClass
+from kube.rules.selectors import node_matches
+from kube.store.snapshot import Snapshot
+
+
+class PassPools:
+    """The pools of a pass. A pool serves several classes, and a node usually has one for each class."""
+
+    def __init__(self, snapshot: Snapshot, pools: PoolLedger, now: datetime) -> None:
+        self._snapshot = snapshot
+        self._now = now
+        self.pools = pools
+        self._places: dict[tuple[str, str], Rejection | tuple[PoolKey, ...]] = {}
+
+    def reject(self, claims: Sequence[Claim], node: Node) -> Rejection | None:
+        """Return why the volumes of these claims cannot all be made for the node, or None.
+
+        Claims that are booked already, because their pod is tied to a place, are not counted twice.
+        """
+        for claim in claims:
+            place = self._place(class_of(claim), node)
+            if isinstance(place, Rejection):
+                return place
+        return reject_sum(claims, node, self._snapshot, self.pools, self._now, certain=True)
+
+    def left(self, claims: Sequence[Claim], node: Node) -> float:
+        """Return how many bytes are left of the scarcest pool once these volumes are made there."""
+        sums = sums_on(claims, dict(node.labels), self._snapshot, self.pools, self._now)
+        return min((each.room.left - each.size for each in sums if each.room.left is not None), default=inf)
+
+    def scarcest_first(self, claims: Iterable[Claim], node: Node) -> tuple[Claim, ...]:
+        """Return the claims in the order in which a failure is noticed earliest: the largest of the scarcest pool."""
+        return tuple(sorted(claims, key=lambda claim: (self.left((claim,), node), -size_of(claim), claim.key)))
+
+    def take_new(self, claims: Iterable[Claim], node: Node) -> None:
+        """The same, for those of them that have no booking."""
+        self.take([claim for claim in claims if self.pools.booking(claim.uid) is None], node)
+
+    def take(self, claims: Iterable[Claim], node: Node) -> None:
+        """Book the volumes of these claims for the node."""
+        for claim in claims:
+            place = self._place(class_of(claim), node)
+            if not isinstance(place, Rejection) and place:
+                booking = InFlight(claim.uid, claim.key, size_of(claim), self._now, ours=True)
+                self.pools = self.pools.booked(booking, place)
+
+    def _place(self, class_name: str, node: Node) -> Rejection | tuple[PoolKey, ...]:
+        known = self._places.get((class_name, node.name))
+        if known is None:
+            storage_class = self._snapshot.classes[class_name]
+            known = self._reject_node(storage_class, node) or self._pools_at(storage_class, node)
+            self._places[class_name, node.name] = known
+        return known
+
+    def _reject_node(self, storage_class: StorageClass, node: Node) -> Rejection | None:
+        """Return why the class makes no volumes for the node, or None."""
+        allowed = storage_class.allowed_topologies
+        if allowed is not None and not node_matches(allowed, node.labels):
+            wanted = f"a node where class {storage_class.name} provisions volumes: {affinity_text(allowed)}"
+            return Rejection(Reason.TOPOLOGY_NOT_ALLOWED, node.name, wanted, "its labels do not match")
+        driver = storage_class.provisioner
+        if driver not in self._snapshot.csi_drivers:
+            return None
+        csi_node = self._snapshot.csi_nodes.get(node.name)
+        there = next((each for each in csi_node.drivers if each.name == driver), None) if csi_node is not None else None
+        if there is None:
+            wanted = f"CSI driver {driver} registered"
+            return Rejection(Reason.DRIVER_NOT_ON_NODE, node.name, wanted, "not on the node")
+        lacking = set(there.topology_keys) - dict(node.labels).keys()
+        if lacking:
+            wanted = f"the labels that driver {driver} names as topology keys"
+            return Rejection(Reason.TOPOLOGY_LABEL_MISSING, node.name, wanted, f"no label {min(lacking)}")
+        return None
+
+    def _pools_at(self, storage_class: StorageClass, node: Node) -> Rejection | tuple[PoolKey, ...]:
+        driver = self._snapshot.csi_drivers.get(storage_class.provisioner)
+        if driver is None or not driver.storage_capacity:
+            return ()
+        pools = self.pools.pools_of(storage_class.name, dict(node.labels))
+        if pools:
+            return tuple(pool.key for pool in pools)
+        wanted = f"a capacity for class {storage_class.name}, reported by its driver"
+        return Rejection(Reason.INSUFFICIENT_STORAGE, node.name, wanted, "no CSIStorageCapacity for the node")

@@ -1,0 +1,111 @@
+"""Selects for each pod of a pass the node for which the volumes that it lacks are made: all of them, or none.
+
+Largest sums first, each on the node whose pools have least left afterwards, so that room in one piece stays for large
+pods: best fit decreasing, a heuristic for bin packing. Pods that are tied to a place, because one of their volumes
+exists or is being made, come before all others: nothing else helps them.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Final
+
+from binder.assignment.node_booking import NodeBooking, attach_of_pod
+from binder.assignment.topologies import Topologies
+from binder.booking.bookings import Bookings
+from binder.matching.matching import class_of
+from binder.matching.rejection import Reason, Rejection
+from binder.model.decision import Provision, Reject
+from binder.model.demand import Demand
+from binder.model.view import View
+from binder.node_selection.pass_pools import PassPools
+from binder.provisioning.claims_in_flight import size_of
+from binder.reservation.contract import STRICT
+from kube.objects.model import Claim, Node, value_of
+
+MAX_EVIDENCE: Final = 10
+"""Nodes named in a rejection."""
+
+
+def select_nodes(
+    view: View, demands: Sequence[Demand], topologies: Topologies, booking: NodeBooking, now: datetime
+) -> Mapping[str, Provision | Reject]:
+    """Decide for the demands with volumes to be made, and book their nodes."""
+    pools = PassPools(view.snapshot, view.pools, now)
+    decisions: dict[str, Provision | Reject] = {}
+    for demand in sorted(demands, key=_order):
+        decisions[demand.pod.key] = _select(view, demand, topologies, booking, pools)
+    return decisions
+
+
+def with_pinned(view: View, bookings: Bookings, now: datetime) -> View:
+    """Return the view with room for what its pools do not show.
+
+    That are claims whose node is being selected, and those whose pod is tied to a node by its other claims.
+    """
+    snapshot, pools = view.snapshot, PassPools(view.snapshot, view.pools, now)
+    for selection in view.ledger.selections.values():
+        claim, node = snapshot.claims.get(selection.claim_key), snapshot.nodes.get(selection.node)
+        if claim is not None and node is not None and claim.uid == selection.claim_uid:
+            pools.take_new((claim,), node)
+    for booked, name in bookings.placed():
+        rest = [claim for claim in booked.waiting.open if view.snapshot.classes[class_of(claim)].provisions]
+        if rest:
+            pools.take_new(rest, snapshot.nodes[name])
+    return replace(view, pools=pools.pools)
+
+
+def _order(demand: Demand) -> tuple[bool, int, int, float, str]:
+    created = demand.pod.created
+    age = created.timestamp() if created is not None else float("inf")
+    return (not demand.begun, -demand.pod.priority, -sum(map(size_of, demand.made)), age, demand.pod.key)
+
+
+def _select(
+    view: View, demand: Demand, topologies: Topologies, booking: NodeBooking, pools: PassPools
+) -> Provision | Reject:
+    attach, lacking = attach_of_pod(demand, {}), list[Rejection]()
+    fitting: list[tuple[float, float, Node]] = []
+    for node in _nodes(demand, topologies):
+        rejected = pools.reject(demand.made, node)
+        if rejected is None:
+            fitting.append((pools.left(demand.made, node), -booking.left(node.name, "pods"), node))
+        elif len(lacking) < MAX_EVIDENCE:
+            lacking.append(rejected)
+    unfit: list[Rejection] = []
+    for _, _, node in sorted(fitting, key=lambda each: (each[0], each[1], each[2].name)):
+        rejected = booking.reject(demand, node, attach)
+        if rejected is None and booking.keep(demand, node.name, {}):
+            claims = _first_only(view, demand, pools.scarcest_first(demand.made, node))
+            pools.take(demand.made, node)
+            return Provision(demand.pod, node.name, claims)
+        if rejected is not None and len(unfit) < MAX_EVIDENCE:
+            unfit.append(rejected)
+    return _rejection(demand, lacking, unfit)
+
+
+def _first_only(view: View, demand: Demand, claims: tuple[Claim, ...]) -> tuple[Claim, ...]:
+    """Return the claims for which the node is selected now.
+
+    A provisioner may make a volume elsewhere than asked for, unless it runs with --strict-topology, which no object
+    shows: then the place of a pod's first volume decides where the others are made.
+    """
+    key = view.settings.annotations.topology
+    classes = (view.snapshot.classes[class_of(claim)] for claim in claims)
+    return claims if demand.begun or all(value_of(each.annotations, key) == STRICT for each in classes) else claims[:1]
+
+
+def _nodes(demand: Demand, topologies: Topologies) -> Iterator[Node]:
+    for topology in topologies.open_to(demand):
+        for node in topology.nodes:
+            if demand.nodes is None or node.name in demand.nodes:
+                yield node
+
+
+def _rejection(demand: Demand, lacking: Sequence[Rejection], unfit: Sequence[Rejection]) -> Reject:
+    evidence = (*lacking, *unfit)[:MAX_EVIDENCE]
+    if demand.begun:
+        return Reject(demand.pod, Reason.PARTLY_PROVISIONED, evidence)
+    # A node that lacks room for the pod only says less than one that lacks storage only.
+    reason = Reason.INSUFFICIENT_STORAGE if lacking and not unfit else Reason.NO_NODE_FITS
+    return Reject(demand.pod, reason, evidence)

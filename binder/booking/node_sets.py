@@ -21,7 +21,8 @@ _MAX_UNUSED: Final = 1000
 class Booked:
     """A waiting pod, the volumes reserved for it, those it uses, and the nodes possible for it, as bits.
 
-    `rank` orders pods: released ones first, of these the ones with a single node, then by urgency.
+    `rank` orders pods: released ones first, of these the ones with a single node; then those to which a volume was
+    committed, which it is too late to deny a place; each by urgency.
     """
 
     waiting: WaitingPod
@@ -72,7 +73,8 @@ class NodeSets:
         movable = bool(possible & (possible - 1))
         pod = waiting.pod
         created = pod.created.timestamp() if pod.created else float("inf")
-        rank = (not waiting.released, waiting.released and movable, -pod.priority, created, pod.key)
+        free = not (waiting.released or waiting.begun)
+        rank = (not waiting.released, free, waiting.released and movable, -pod.priority, created, pod.key)
         booked = self._booked[key] = Booked(waiting, volumes, used, possible, rank)
         return booked
 

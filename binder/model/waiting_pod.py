@@ -28,7 +28,7 @@ class WaitingPod:
     `released`: nothing of ours holds it back, so kube-scheduler may place it at any moment. `volumes`: those that it
     has or will have. `hints`: volumes reserved for its other claims by annotation, with their claims. `nodes`: the only
     ones possible for what is being provisioned, None for all; `made`: the claims of that. `open`: claims that may still
-    get any volume. `bound`: all of its claims are bound.
+    get any volume. `bound`: all of its claims are bound. `begun`: a volume names a claim of it that is not bound.
     """
 
     pod: Pod
@@ -39,6 +39,7 @@ class WaitingPod:
     made: tuple[Claim, ...] = ()
     open: tuple[Claim, ...] = ()
     bound: bool = False
+    begun: bool = False
 
     def reserved(self, annotations: Annotations, now: datetime) -> tuple[Volume, ...]:
         """Return the volumes that it has, and those that are reserved for it at this time."""
@@ -53,6 +54,7 @@ class _TieSet:
     made: list[Claim] = field(default_factory=list)
     open: list[Claim] = field(default_factory=list)
     bound: bool = True
+    begun: bool = False
 
 
 def waiting_pod(
@@ -87,6 +89,7 @@ def waiting_pod(
         made=tuple(ties.made),
         open=tuple(ties.open),
         bound=ties.bound,
+        begun=ties.begun,
     )
 
 
@@ -110,14 +113,11 @@ def _bound(snapshot: Snapshot, claim: Claim, ties: _TieSet) -> bool:
 def _unbound(snapshot: Snapshot, annotations: Annotations, claim: Claim, ties: _TieSet, ledger: Ledger) -> bool:
     """Add what ties a claim without a volume; False if the pod cannot run with it."""
     ties.bound = False
-    held = _held(snapshot, claim, ledger)
-    if held is not None:
-        ties.volumes.append(held)
-        return True
     named = [snapshot.volumes[name] for name in sorted(snapshot.volumes_by_claim.get(claim.key, ()))]
-    committed = committed_volume(claim, snapshot.classes, named)
+    committed = _held(snapshot, claim, ledger) or committed_volume(claim, snapshot.classes, named)
     if committed is not None:
         ties.volumes.append(committed)
+        ties.begun = True
         return True
     storage_class = snapshot.classes.get(class_of(claim))
     if storage_class is None or binding_mode(claim, snapshot.classes) != WAIT_FOR_FIRST_CONSUMER:

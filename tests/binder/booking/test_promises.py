@@ -283,6 +283,7 @@ def replaced(records: list[Any], pod: Pod, node: str) -> list[Any]:
 @given(seed=st.integers(0, 2**32))
 @example(seed=43)
 @example(seed=216)
+@example(seed=30951)
 @settings(max_examples=25, deadline=None)
 def test_no_pod_is_committed_where_committed_pods_have_left_no_room(mode: Mode, seed: int) -> None:
     asyncio.run(Story(mode, seed).play(14))

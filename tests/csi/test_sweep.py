@@ -1,5 +1,6 @@
 """Sweeps of a scripted driver on a real socket, volume by volume. The frame: NAME has the volumes a, b, c."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
@@ -57,6 +58,15 @@ async def test_each_volume_is_probed_once_in_the_given_order(driver: ScriptedDri
     (end,) = stage.sweeps.ended
     assert (end.driver, end.done, end.total, end.answered) == (NAME, 3, 3, True)
     assert [progress.done for progress in stage.sweeps.progress] == [1, 2, 3, 3]
+    await stage.drivers.close()
+
+
+async def test_one_sweep_of_a_driver_runs_at_a_time(driver: ScriptedDriver) -> None:
+    handles = record_handles(driver)
+    stage = Stage(driver, pace=Pace(100_000, at_once=1))
+    await asyncio.gather(stage.sweep.run(), stage.sweep.run())
+    assert handles == ["a", "b", "c"] * 2
+    assert [(end.done, end.total) for end in stage.sweeps.ended] == [(3, 3)] * 2
     await stage.drivers.close()
 
 

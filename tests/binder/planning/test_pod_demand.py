@@ -1,6 +1,6 @@
 """Which pods and claims are planned at all: one case for each way out, and what is left of the others."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 from msgspec import structs
@@ -265,3 +265,19 @@ def test_a_hint_is_enough_until_the_volume_may_be_committed(unschedulable: bool)
     hinted = (volume("v", annotations=ON_VOLUME), claim("data", annotations=ON_CLAIM))
     result = outcome(*hinted, of=of, settings=PlanSettings(default_mode=Mode.PREBIND))
     assert isinstance(result, Demand if unschedulable else Wait)
+
+
+@pytest.mark.parametrize(
+    ("holder", "ends"),
+    [
+        pytest.param(CLAIM.uid, NOW - timedelta(seconds=1), id="expired"),
+        pytest.param("uid-of-its-predecessor", LATER, id="for an earlier claim of the name"),
+    ],
+)
+def test_a_claim_whose_annotation_the_volume_does_not_confirm_is_planned(holder: str, ends: datetime) -> None:
+    """Every user who may change a claim can write its annotation: the one on the volume counts."""
+    made = VolumeReservation("default/data", holder, NOW - timedelta(minutes=5), ends, BY)
+    unconfirmed = volume("v", annotations=Annotations().for_volume(made))
+    demand = outcome(claim("data", annotations=ON_CLAIM), unconfirmed)
+    assert isinstance(demand, Demand)
+    assert ([each.name for each in demand.required], demand.anchors) == (["data"], ())

@@ -2,20 +2,22 @@
 
 import json
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from binder.model.decision import Applied, Mode, Placement, Reserve
+from binder.model.decision import Applied, Lost, Mode, Placement, Reserve
 from binder.reporting.metrics import ConflictKind
-from binder.reservation.contract import DEFAULT_PREFIX
+from binder.reservation.contract import DEFAULT_PREFIX, Annotations, ClaimReservation
 from binder.reservation.release import Cause
 from binder.writers.attempt import LostPlacement
 from binder.writers.rollback import Held
-from kube.client.transport import Request
+from kube.client.transport import Request, Response
 from kube.errors import LeadershipLost
 from tests.binder.stories import three_claims
 from tests.binder.world import Process, World, bind, reservation
+from tests.fake_clock import START
 from tests.fakes.kube_api import failure
 from tests.fakes.objects import claim_object, pod_object, volume_object
 
@@ -318,3 +320,33 @@ async def test_a_process_that_lost_its_lease_writes_nothing() -> None:
         with pytest.raises(LeadershipLost):
             await process.run()
     assert world.server.writes == []
+
+
+async def test_an_answer_without_our_reservation_is_no_success() -> None:
+    """Something between us and etcd, such as an admission webhook, has taken our annotations off."""
+    world = World(Mode.ANNOTATE)
+    world.put(volume_object("pv-1"), claim_object("data"), pod_object("web", ["data"], unschedulable=True))
+    process, decision = await decided(world, "pv-1")
+    world.server.reject_next.append(
+        ("persistentvolumes/pv-1", Response(200, json.dumps(world.volume("pv-1")).encode()))
+    )
+    outcome = await process.reconciler.actor.act(decision)
+    assert isinstance(outcome, Lost)
+    assert "does not show our reservation" in outcome.why
+    assert world.reserved("data") is None
+
+
+async def test_an_expired_reservation_on_the_claim_is_renewed_with_the_volumes() -> None:
+    world = World(Mode.ANNOTATE)
+    world.put(volume_object("pv-1"), claim_object("data"), pod_object("web", ["data"], unschedulable=True))
+    long_ago = START - timedelta(hours=1)
+    expired = Annotations().for_claim(ClaimReservation("pv-1", long_ago, long_ago + timedelta(minutes=10)))
+    world.server.change(
+        "persistentvolumeclaims",
+        "default/data",
+        lambda document: document["metadata"].update(annotations={key: text for key, text in expired.items() if text}),
+    )
+    process, decision = await decided(world, "pv-1")
+    assert isinstance(await process.reconciler.actor.act(decision), Applied)
+    for plural, key in (("persistentvolumes", "pv-1"), ("persistentvolumeclaims", "default/data")):
+        assert world.annotations(plural, key)["expires-at"] == "2026-01-01T12:10:00Z"

@@ -7,10 +7,14 @@ from typing import Any
 
 import pytest
 
-from binder.model.decision import Mode
+from binder.matching.rejection import Reason
+from binder.model.decision import Lost, Mode, Placement, Reserve
+from binder.reservation.contract import DEFAULT_PREFIX
+from binder.writers.attempt import LostPlacement
 from binder.writers.keyed_locks import KeyedLocks
+from csi.health.verdict import HealthState
 from kube.client.transport import Request
-from tests.binder.world import World, bind
+from tests.binder.world import Process, World, bind
 from tests.fake_clock import settle
 from tests.fakes.objects import claim_object, pod_object, volume_object
 
@@ -132,3 +136,65 @@ async def test_a_gate_is_not_removed_before_the_watch_has_shown_the_volumes() ->
         world.server.catch_up()
         await process.run(1)
         assert not world.server.get("pods", "default/web")["spec"].get("schedulingGates")
+
+
+async def ready_to_write(world: World) -> tuple[Process, Reserve]:
+    """A decision whose volume was healthy when it was chosen; nothing is written."""
+    world.put(volume_object("pv-1"), claim_object("data"), pod_object("web", ["data"], unschedulable=True))
+    process = world.process()
+    world.server.feed(process.store)
+    seen = process.store.snapshot()
+    placement = Placement(seen.claims["default/data"], seen.volumes["pv-1"])
+    decision = Reserve(seen.pods["default/web"], Mode.ANNOTATE, "a", "node-a1", (), (placement,))
+    await process.reconciler.gate.probe(decision.volumes, world.clock.now())
+    return process, decision
+
+
+async def test_a_decision_that_waited_long_is_probed_again_before_it_is_written() -> None:
+    world = World(Mode.ANNOTATE)
+    process, decision = await ready_to_write(world)
+    await world.clock.advance(3_600)
+    world.doctor.states["handle-pv-1"] = HealthState.DATA_LOSS
+    outcome = await process.reconciler.actor.act(decision)
+    assert world.doctor.probed == ["handle-pv-1"] * 2
+    assert isinstance(outcome, Lost)
+    assert outcome.reason is Reason.UNHEALTHY
+    assert world.server.writes == []
+
+
+@pytest.mark.parametrize("recreated", [False, True])
+async def test_a_newer_version_of_the_same_volume_counts_and_one_of_its_successor_does_not(recreated: bool) -> None:
+    world = World(Mode.ANNOTATE, drivers=frozenset())  # so the health on the volume counts
+    process, decision = await ready_to_write(world)
+    planned = decision.placements[0]
+    if recreated:
+        successor = volume_object("pv-1")
+        successor["metadata"]["uid"] = "uid-2"
+        world.put(successor)
+    reported = {"health": "DataLoss", "health-reason": "Gone", "health-since": "2026-01-01T12:00:00Z"}
+    annotations = {DEFAULT_PREFIX + key: text for key, text in reported.items()}
+    world.server.change("persistentvolumes", "pv-1", lambda it: it["metadata"].update(annotations=annotations))
+    checks = process.reconciler.actor.applier.checks
+    if recreated:
+        checks.require_healthy(planned, planned.volume)
+    else:
+        with pytest.raises(LostPlacement):
+            checks.require_healthy(planned, planned.volume)
+
+
+async def test_a_gate_stays_if_a_claim_is_recreated_whose_volume_names_no_uid() -> None:
+    """The volume names a claim of this name, so it is the new claim's as well: but the pod was not planned with it."""
+    world = World(Mode.PREBIND)
+    named = {"kind": "PersistentVolumeClaim", "namespace": "default", "name": "data"}
+    world.put(volume_object("pv-1", claim=named), claim_object("data"), pod_object("web", ["data"], gated=True))
+    process = world.process()
+    world.server.feed(process.store)
+    seen = process.store.snapshot()
+    planned = [Placement(seen.claims["default/data"], seen.volumes["pv-1"])]
+    world.put(claim_object("data", uid="uid-2"))
+    gate, pod = process.reconciler.scheduling_gate, seen.pods["default/web"]
+    assert not await gate.lift(pod, {}, prebound=planned)
+    assert world.server.get("pods", "default/web")["spec"].get("schedulingGates")
+    present = [Placement(process.store.snapshot().claims["default/data"], planned[0].volume)]
+    assert await gate.lift(pod, {}, prebound=present)
+    assert not world.server.get("pods", "default/web")["spec"].get("schedulingGates")

@@ -84,6 +84,13 @@ def test_a_failed_call_says_nothing_about_the_volume(code: grpc.StatusCode) -> N
         assert (verdict.state, verdict.reason, verdict.message) == (HealthState.UNKNOWN, name, "why")
 
 
+@pytest.mark.parametrize(("given", "reason"), [("DiskSlow", "DiskSlow"), ("", "Degraded"), ("a\n b", "a b")])
+def test_the_reason_is_the_drivers_own_or_the_state(given: str, reason: str) -> None:
+    entry = csi.VolumeHealth.VolumeHealthEntry(status=csi.DEGRADED, reason=given, message="why")
+    verdict = interpret.health(WITNESS, "v", csi.VolumeHealth(volume_id="v", health_statuses=[entry]))
+    assert (verdict.state, verdict.reason, verdict.message) == (HealthState.DEGRADED, reason, "why")
+
+
 def test_unsupported_is_not_unhealthy() -> None:
     verdict = interpret.unsupported(WITNESS)
     assert (verdict.state, verdict.reason, verdict.unhealthy) == (HealthState.UNSUPPORTED, "NoHealthCapability", False)

@@ -43,3 +43,14 @@ def test_what_is_remembered_is_bounded() -> None:
     for number in range(REMEMBERED):
         limit.admits("", ("Pod", str(number)), 100.0)
     assert limit.admits("", ("Pod", "first"), 100.0)
+
+
+def test_an_object_with_events_now_and_then_is_not_forgotten() -> None:
+    """What is forgotten is what was used least recently, not what came first: else an object gets a new burst."""
+    limit = EventLimit()
+    for _ in range(OBJECT_BURST):
+        assert limit.admits("", ("Pod", "first"), 0.0)
+    for number in range(2 * REMEMBERED):
+        limit.admits("", ("Pod", str(number)), 1.0)
+        if number % 1_000 == 0:
+            assert not limit.admits("", ("Pod", "first"), 1.0)

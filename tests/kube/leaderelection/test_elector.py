@@ -1,12 +1,14 @@
 """The elector against a server that holds one Lease, in fake time."""
 
 import asyncio
+import json
 import random
 from contextlib import AbstractAsyncContextManager
 
 import pytest
 
 from kube.client.api import KubeApi
+from kube.client.transport import Request, Response
 from kube.errors import LeadershipLost
 from kube.leaderelection.elector import Elector, new_identity
 from kube.leaderelection.leadership import Leadership
@@ -275,6 +277,39 @@ async def test_shutdown_ends_the_work_first_and_then_releases() -> None:
     assert task.cancelled()
     assert holder_at_end == ["a"]
     assert (server.spec["holderIdentity"], server.spec["leaseDurationSeconds"]) == ("", 1)
+
+
+class Busy(LeaseServer):
+    """A renewal takes it 2.5 seconds, anything else one; what was sent is executed, whether or not it is awaited."""
+
+    async def send(self, request: Request) -> Response:
+        executed = asyncio.ensure_future(self._executed(request))
+        try:
+            return await asyncio.shield(executed)
+        finally:
+            await executed
+
+    async def _executed(self, request: Request) -> Response:
+        body = json.loads(request.body or b"{}")
+        renews = request.method == "PATCH" and body["spec"].get("holderIdentity")
+        await self._clock.sleep(2.5 if renews else 1.0)
+        return self._answer(request)
+
+
+async def test_a_release_waits_for_the_renewal_that_is_under_way() -> None:
+    """Else the renewal changes the Lease between the read and the write of the release, and the next has to wait."""
+    clock = FakeClock()
+    server = Busy(clock)
+    task = asyncio.ensure_future(Worker("a", clock, server).elector.run(forever))
+    await clock.advance(5)  # acquired after two, renewing since four
+    task.cancel()
+    await clock.advance(30)
+    assert task.cancelled()
+    assert server.spec["holderIdentity"] == ""
+
+
+async def forever(_: Leadership) -> None:
+    await asyncio.Event().wait()
 
 
 async def test_the_next_candidate_need_not_wait_after_a_release() -> None:

@@ -114,6 +114,14 @@ def test_one_part_leaves_the_others() -> None:
     assert removal.body == {"metadata": none_of({f"{PREFIX}health": ""})}
 
 
+def test_reservations_stay_unless_they_are_named() -> None:
+    held = volume(annotations=RESERVED | RECORD | {f"{PREFIX}health": "DataLoss"}, claim="default/data")
+    removal = volume_removal(held, CLAIM, OURS, [Part.HEALTH, Part.QUARANTINE])
+    assert removal is not None
+    assert removal.body == {"metadata": none_of({f"{PREFIX}health": ""})}
+    assert claim_removal(CLAIM, OURS, [Part.HEALTH, Part.QUARANTINE]) is None
+
+
 def test_what_is_left_is_reported() -> None:
     assert left_to_people(volume(annotations=MARKED, claim=PLACEHOLDER), OURS) == ""
     assert left_to_people(volume(), OURS) == ""

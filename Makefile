@@ -2,7 +2,7 @@
 # mirror of it; nothing is installed outside .venv.
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-manifest manifests-check demo test e2e skew sidecars image lock check bench soak clean
+.PHONY: help install install-manifest manifests-check demo test e2e skew sidecars image lock check bench soak mutants clean
 
 CANDIDATES := python3 python3.14 python3.13 python3.12 python3.11
 # Newer ones have to compile dependencies that PyPI does not have compiled for them yet.
@@ -94,6 +94,9 @@ bench: install ## Measure, print a table and write bench/results/*.json
 soak: install ## Random users and faults, every state checked: make soak MINUTES=10 SEED=7 (default: a random seed)
 	@$(BIN)/python -m devcluster.build
 	@$(BIN)/python -m soak --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED))
+
+mutants: install ## Count the defects that unit tests find: make mutants ROOMS='csi/health kube/rules' SEED=1
+	@$(BIN)/python -m bench.mutants $(if $(ROOMS),--rooms $(ROOMS)) $(if $(SEED),--seed $(SEED))
 
 clean: ## Remove .venv and caches (not the built control plane in the user's cache directory)
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist bench/results soak/results

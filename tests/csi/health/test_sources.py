@@ -1,5 +1,5 @@
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -102,3 +102,10 @@ def test_findings_without_a_verdict() -> None:
     assert result is not None
     assert (str(result.state), result.source, result.since) == ("Inaccessible", "b", EARLIER)
     assert result.message == "said by b; but a reports Healthy (R); but c reports Degraded (R)"
+
+
+@pytest.mark.parametrize(("since", "expected"), [(EARLIER, EARLIER), (None, START)], ids=["dated", "undated"])
+def test_an_undated_condition_of_a_node_is_new(since: datetime | None, expected: datetime) -> None:
+    reported = storage_finding(StorageCondition("d", "StorageUnreachable", since=since), "n1", START)
+    assert reported is not None
+    assert reported.since == expected

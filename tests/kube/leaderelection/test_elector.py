@@ -3,7 +3,7 @@
 import asyncio
 import json
 import random
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, nullcontext
 
 import pytest
 
@@ -11,7 +11,7 @@ from kube.client.api import KubeApi
 from kube.client.transport import Request, Response
 from kube.errors import LeadershipLost
 from kube.leaderelection.elector import Elector, new_identity
-from kube.leaderelection.leadership import Leadership
+from kube.leaderelection.leadership import Leadership, one_loss
 from kube.objects.api_resource import VOLUMES
 from tests.fake_clock import FakeClock
 from tests.kube.lease_server import LeaseServer
@@ -310,6 +310,26 @@ async def test_a_release_waits_for_the_renewal_that_is_under_way() -> None:
 
 async def forever(_: Leadership) -> None:
     await asyncio.Event().wait()
+
+
+async def test_a_lease_that_another_process_took_is_not_released() -> None:
+    """It was paused for longer than the Lease lasts, for instance, and is stopped before it notices."""
+    clock = FakeClock()
+    server = LeaseServer(clock)
+    task = asyncio.ensure_future(Worker("a", clock, server).elector.run(forever))
+    await clock.advance(1)
+    server.write(holderIdentity="b")
+    task.cancel()
+    await clock.advance(30)
+    assert task.cancelled()
+    assert server.spec["holderIdentity"] == "b"
+
+
+@pytest.mark.parametrize("lost", [False, True])
+async def test_the_losses_of_several_tasks_are_one(lost: bool) -> None:
+    with pytest.raises(LeadershipLost) if lost else nullcontext(), one_loss():
+        if lost:
+            raise ExceptionGroup("tasks", [LeadershipLost("a"), LeadershipLost("b")])
 
 
 async def test_the_next_candidate_need_not_wait_after_a_release() -> None:

@@ -15,7 +15,16 @@ _HEALTH: Final = {
     "health-source": "forged",
 }
 _QUARANTINE: Final = {"quarantine": "DataLoss: forged", "quarantined-at": "2026-01-01T00:00:00Z"}
-_ON_CLAIMS_AND_PODS: Final = ("reservation", "place", "volumes-side", "record", "health", "quarantine", "modes")
+_PROVISION: Final = {
+    "pool": "forged",
+    "report-after": "9999-12-31T00:00:00Z",
+    "topology": "forged",
+    "selected-at": "2026-01-01T00:00:00Z",
+}
+_ON_CLAIMS_AND_PODS: Final = (
+    *("reservation", "place", "volumes-side", "record"),
+    *("health", "quarantine", "modes", "provision"),
+)
 FORGERIES: Final[dict[str, tuple[str, ...]]] = {
     "forge-on-claim": (*_ON_CLAIMS_AND_PODS, "reservation", "reservation", "selected-node"),
     "forge-on-pod": _ON_CLAIMS_AND_PODS,
@@ -42,6 +51,7 @@ def forged(kind: str, volume: str, pod: int, claim_uid: str = "") -> dict[str, s
             **place,
         },
         "record": {"claim-ref": f"{claim}/forged"},
+        "provision": _PROVISION,
         "health": _HEALTH,
         "quarantine": _QUARANTINE,
         "modes": {"mode": "off", GATE.removeprefix(PREFIX): "lifted"},

@@ -49,4 +49,5 @@ async def _read(url: str) -> Report:
     output, _ = await process.communicate()
     if process.returncode:
         raise RuntimeError(f"{' '.join(command)} ended with {process.returncode}")
-    return msgspec.json.decode(output, type=Report)
+    # The last line: before it the dry run reports what it would reserve.
+    return msgspec.json.decode(output.splitlines()[-1], type=Report)

@@ -26,6 +26,7 @@ from tests.why.documents import (
     DRIVER,
     INSTALLED,
     NAMESPACE,
+    NO_ROOM_LEFT,
     NOW,
     RESERVED_FOR_OTHER,
     SILENT_DRIVER,
@@ -251,6 +252,7 @@ EXAMPLES: Final[dict[Reason, Example | ControllerEvent]] = {
             Rejection(Reason.NO_JOINT_ASSIGNMENT, "zone b", "2 volumes at once", "none for web/data"),
         ),
     ),
+    Reason.PARTLY_PROVISIONED: ControllerEvent(Reason.PARTLY_PROVISIONED, (NO_ROOM_LEFT,)),
     Reason.NO_NODE_FITS: _about_pod(pod("db-0", "data", cpu="9"), *BOUND, node("a1")),
     Reason.NO_STORAGE_CLASS: _about_claim(claim(storage_class=None), storage_class()),
     Reason.VOLUME_STILL_CLAIMED: _about_claim(

@@ -12,7 +12,7 @@ from typing import Final
 from binder.matching.rejection import Reason, Rejection
 from kube.objects.memory import remembered
 from kube.objects.model import WAIT_FOR_FIRST_CONSUMER, Claim, StorageClass, Volume
-from kube.rules.quantity import NANO
+from kube.rules.quantity import whole_units
 from kube.rules.selectors import MAX_SELECTOR_BYTES, matches_labels, node_matches, problem_of
 
 IMMEDIATE: Final = "Immediate"
@@ -143,7 +143,7 @@ def requested_rejection(claim: Claim, volume: Volume) -> Reason | None:
         return None if is_mine(claim, volume) else Reason.CLAIMED_BY_OTHER
     if volume.deleting:
         return Reason.VOLUME_DELETING
-    if _whole(volume.capacity) < _whole(claim.request):
+    if whole_units(volume.capacity) < whole_units(claim.request):
         return Reason.TOO_SMALL
     if class_of(claim) != class_of(volume):
         return Reason.CLASS_MISMATCH
@@ -203,7 +203,3 @@ def selector_too_large(claim: Claim) -> Rejection | None:
     size = claim.selector.dropped_bytes if claim.selector is not None else 0
     wanted = f"a selector of at most {MAX_SELECTOR_BYTES:,} bytes"
     return Rejection(Reason.SELECTOR_TOO_LARGE, claim.key, wanted, f"{size:,} bytes") if size else None
-
-
-def _whole(nano: int) -> int:
-    return -(-nano // NANO)

@@ -18,7 +18,7 @@ from kube.objects.model import (
     Volume,
     value_of,
 )
-from kube.rules.quantity import NANO
+from kube.rules.quantity import whole_units
 from kube.rules.selectors import node_matches
 from kube.rules.topology import HOSTNAME_LABEL
 from kube.store.snapshot import Snapshot
@@ -36,7 +36,7 @@ def is_begun(claim: Claim) -> bool:
 
 def size_of(claim: Claim) -> int:
     """Return the request in bytes, rounded up as Kubernetes compares it."""
-    return -(-claim.request // NANO)
+    return whole_units(claim.request)
 
 
 def claim_in_flight(
@@ -97,7 +97,7 @@ def volume_in_flight(
     made = volume.created or now
     until = made + report_after(storage_class, ledger, annotations, poll)
     pools = _pools_of_volume(volume, snapshot, ledger) or ledger.homes.get(claim.uid, ())
-    size = -(-volume.capacity // NANO)
+    size = whole_units(volume.capacity)
     return (InFlight(claim.uid, claim.key, size, now, begun=True, made=made, until=until), pools) if pools else None
 
 
@@ -107,7 +107,7 @@ def expansion_in_flight(
     """Return what is being added to a volume, or was added a while ago."""
     expansion = claim.uid + EXPANSION
     known = ledger.booking(expansion)
-    more = size_of(claim) - -(-volume.capacity // NANO)
+    more = size_of(claim) - whole_units(volume.capacity)
     if more > 0:
         since = known.since if known is not None and known.made is None else now
         return InFlight(expansion, claim.key, more, since, begun=True), _pools_of_volume(volume, snapshot, ledger)

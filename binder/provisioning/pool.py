@@ -14,7 +14,7 @@ from typing import Final
 from kube.objects.labels import LabelSelector
 from kube.objects.model import CSIStorageCapacity
 from kube.persistent_map import Map
-from kube.rules.quantity import NANO
+from kube.rules.quantity import whole_units
 
 MAX_FOREIGN_AGE: Final = timedelta(minutes=10)
 """How long a claim that we did not place counts without a volume: kube-scheduler's bind timeout."""
@@ -311,4 +311,4 @@ def report_of(capacity: CSIStorageCapacity, pool: PoolKey) -> CapacityReport:
 
 
 def _bytes(quantity: int | None) -> int | None:
-    return None if quantity is None else -(-quantity // NANO)
+    return None if quantity is None else whole_units(quantity)

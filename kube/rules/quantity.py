@@ -41,6 +41,11 @@ _DECIMAL: Final[Mapping[str, int]] = {
 _BINARY: Final[Mapping[str, int]] = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 
 
+def whole_units(nano: int) -> int:
+    """Return a quantity in whole units, rounded up as Kubernetes compares quantities (`Quantity.Value`)."""
+    return -(-nano // NANO)
+
+
 class QuantityError(ValueError):
     """The text is not a quantity. The message quotes it and states the problem."""
 

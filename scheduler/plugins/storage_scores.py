@@ -9,7 +9,7 @@ from typing import Final
 from binder.matching.matching import class_of, provisions
 from binder.reservation.contract import ClaimReservation
 from kube.objects.model import Volume
-from kube.rules.quantity import NANO
+from kube.rules.quantity import whole_units
 from kube.rules.topology import is_on_one_node
 from scheduler.framework.plugin import MAX_NODE_SCORE, Score, ScoreChoice
 from scheduler.plugins.preferences import normalised
@@ -115,7 +115,7 @@ class FreeStorage(ScoreChoice):
         if not choice.provision:
             return MAX_NODE_SCORE
         shares = [
-            _left(sum(-(-claim.request // NANO) for claim in choice.provision if class_of(claim) == name), free)
+            _left(sum(whole_units(claim.request) for claim in choice.provision if class_of(claim) == name), free)
             for name, free in choice.free
         ]
         # Rounded half up, as math.Round does.

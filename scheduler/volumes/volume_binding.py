@@ -27,7 +27,7 @@ from kube.objects.model import (
     Volume,
     value_of,
 )
-from kube.rules.quantity import NANO
+from kube.rules.quantity import NANO, whole_units
 from kube.rules.selectors import node_matches
 from kube.store.snapshot import Snapshot
 
@@ -205,7 +205,7 @@ class NodeProvisioning:
         if driver is None or not driver.storage_capacity:
             return None
         free = [report.capacity for report in self._reports(storage_class.name) if report.capacity is not None]
-        return -(-max(free) // NANO) if free else None
+        return whole_units(max(free)) if free else None
 
     def _reports(self, class_name: str) -> Sequence[CSIStorageCapacity]:
         reports = self._reported.get(class_name)
@@ -256,9 +256,9 @@ class NodeProvisioning:
 
 def _bytes(claim: Claim) -> int:
     """Return the request in whole bytes, rounded up, as quantities are compared; -1 if nothing is requested."""
-    return -(-claim.request // NANO) or -1
+    return whole_units(claim.request) or -1
 
 
 def _most(reports: Iterable[CSIStorageCapacity]) -> int:
     """Return the largest volume, in bytes, that can be provisioned by these reports; -1 if they state nothing."""
-    return max((-(-most // NANO) for report in reports if (most := report.largest_volume) is not None), default=-1)
+    return max((whole_units(most) for report in reports if (most := report.largest_volume) is not None), default=-1)

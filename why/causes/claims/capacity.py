@@ -6,7 +6,7 @@ from binder.matching.evidence import quantity_text
 from binder.matching.rejection import Reason
 from kube.objects.model import SELECTED_NODE, Claim, StorageClass, value_of
 from kube.plain_text import shell
-from kube.rules.quantity import NANO
+from kube.rules.quantity import whole_units
 from why.causes.claims.provisioning import binds_late, driver_of, provisioner_of
 from why.causes.finding import Finding, Step
 from why.causes.objects import claim_link
@@ -28,7 +28,7 @@ def no_capacity(facts: Facts, claim: Claim) -> Finding | None:
         for capacity in capacities
         if capacity.storage_class == storage_class.name and capacity.largest_volume is not None
     ]
-    if any(-(-size // NANO) >= -(-claim.request // NANO) for size in sizes):
+    if any(whole_units(size) >= whole_units(claim.request) for size in sizes):
         return None
     if not sizes and not binds_late(storage_class):  # Only the scheduler depends on the objects.
         return None

@@ -10,7 +10,7 @@ from typing import Final
 
 from binder.matching.evidence import affinity_text
 from binder.matching.rejection import Reason, Rejection
-from kube.objects.model import Node, Pod, Volume
+from kube.objects.model import Node, Pod, StorageClass, Volume
 from kube.rules.quantity import format_quantity
 from kube.rules.resource_fit import fits
 from kube.rules.selectors import node_matches, pod_node_affinity_matches
@@ -98,6 +98,15 @@ def reject_missing_driver(name: str, drivers: Iterable[str], missing: Collection
         if driver in missing:
             return Rejection(Reason.DRIVER_NOT_ON_NODE, name, f"CSI driver {driver} registered", "not on the node")
     return None
+
+
+def reject_allowed_topologies(storage_class: StorageClass, node: Node) -> Rejection | None:
+    """Return that the class makes no volumes for the node, or None."""
+    allowed = storage_class.allowed_topologies
+    if allowed is None or node_matches(allowed, node.labels):
+        return None
+    wanted = f"a node where class {storage_class.name} provisions volumes: {affinity_text(allowed)}"
+    return Rejection(Reason.TOPOLOGY_NOT_ALLOWED, node.name, wanted, "labels that do not match")
 
 
 def reject_labels(pod: Pod, node: Node) -> Rejection | None:

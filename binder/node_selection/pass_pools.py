@@ -4,15 +4,14 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from math import inf
 
-from binder.matching.evidence import affinity_text
 from binder.matching.matching import class_of
+from binder.matching.node_fit import reject_allowed_topologies, reject_missing_driver
 from binder.matching.rejection import Reason, Rejection
-from binder.provisioning.claims_in_flight import size_of
+from binder.provisioning.claims_in_flight import size_of, to_be_made
 from binder.provisioning.ledger import PoolLedger
-from binder.provisioning.pool import InFlight, PoolKey
+from binder.provisioning.pool import PoolKey
 from binder.provisioning.sums import reject_sum, sums_on
 from kube.objects.model import Claim, Node, StorageClass
-from kube.rules.selectors import node_matches
 from kube.store.snapshot import Snapshot
 
 
@@ -45,17 +44,16 @@ class PassPools:
         """Return the claims in the order in which a failure is noticed earliest: the largest of the scarcest pool."""
         return tuple(sorted(claims, key=lambda claim: (self.left((claim,), node), -size_of(claim), claim.key)))
 
-    def take_new(self, claims: Iterable[Claim], node: Node) -> None:
-        """The same, for those of them that have no booking."""
-        self.take([claim for claim in claims if self.pools.booking(claim.uid) is None], node)
-
     def take(self, claims: Iterable[Claim], node: Node) -> None:
         """Book the volumes of these claims for the node."""
         for claim in claims:
             place = self._place(class_of(claim), node)
             if not isinstance(place, Rejection) and place:
-                booking = InFlight(claim.uid, claim.key, size_of(claim), self._now, ours=True)
-                self.pools = self.pools.booked(booking, place)
+                self.pools = self.pools.booked(to_be_made(claim, self._now), place)
+
+    def take_new(self, claims: Iterable[Claim], node: Node) -> None:
+        """Book those of these volumes that have no booking."""
+        self.take([claim for claim in claims if self.pools.booking(claim.uid) is None], node)
 
     def _place(self, class_name: str, node: Node) -> Rejection | tuple[PoolKey, ...]:
         known = self._places.get((class_name, node.name))
@@ -67,18 +65,16 @@ class PassPools:
 
     def _reject_node(self, storage_class: StorageClass, node: Node) -> Rejection | None:
         """Return why the class makes no volumes for the node, or None."""
-        allowed = storage_class.allowed_topologies
-        if allowed is not None and not node_matches(allowed, node.labels):
-            wanted = f"a node where class {storage_class.name} provisions volumes: {affinity_text(allowed)}"
-            return Rejection(Reason.TOPOLOGY_NOT_ALLOWED, node.name, wanted, "its labels do not match")
+        excluded = reject_allowed_topologies(storage_class, node)
+        if excluded is not None:
+            return excluded
         driver = storage_class.provisioner
         if driver not in self._snapshot.csi_drivers:
             return None
         csi_node = self._snapshot.csi_nodes.get(node.name)
         there = next((each for each in csi_node.drivers if each.name == driver), None) if csi_node is not None else None
         if there is None:
-            wanted = f"CSI driver {driver} registered"
-            return Rejection(Reason.DRIVER_NOT_ON_NODE, node.name, wanted, "not on the node")
+            return reject_missing_driver(node.name, (driver,), (driver,))
         lacking = set(there.topology_keys) - dict(node.labels).keys()
         if lacking:
             wanted = f"the labels that driver {driver} names as topology keys"

@@ -39,6 +39,17 @@ def size_of(claim: Claim) -> int:
     return whole_units(claim.request)
 
 
+def to_be_made(claim: Claim, now: datetime) -> InFlight:
+    """Return the booking of a volume that we are about to have made, before its claim shows it."""
+    return InFlight(claim.uid, claim.key, size_of(claim), now, ours=True)
+
+
+def with_booked(ledger: PoolLedger, claim: Claim, node: Node, now: datetime) -> PoolLedger:
+    """Return the ledger with the volume that is about to be made for the claim on this node."""
+    pools = tuple(pool.key for pool in ledger.pools_of(class_of(claim), dict(node.labels)))
+    return ledger.booked(to_be_made(claim, now), pools) if pools else ledger
+
+
 def claim_in_flight(
     claim: Claim, snapshot: Snapshot, ledger: PoolLedger, annotations: Annotations, now: datetime
 ) -> Placed | Ignored | None:

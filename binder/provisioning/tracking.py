@@ -13,8 +13,8 @@ from binder.provisioning.claims_in_flight import (
     expansion_in_flight,
     is_provisioned,
     report_after,
-    size_of,
     volume_in_flight,
+    with_booked,
 )
 from binder.provisioning.families import families_of
 from binder.provisioning.ledger import Ignored, PoolLedger, Why
@@ -118,9 +118,8 @@ class Provisioning:
 
     def expect(self, claim: Claim, node: Node, now: datetime) -> None:
         """Count a volume that is about to be made for the claim on this node, before the claim shows it."""
-        pools = tuple(pool.key for pool in self._ledger.pools_of(class_of(claim), dict(node.labels)))
-        if pools and self._ledger.booking(claim.uid) is None:
-            self._ledger = self._ledger.booked(InFlight(claim.uid, claim.key, size_of(claim), now, ours=True), pools)
+        if self._ledger.booking(claim.uid) is None:
+            self._ledger = with_booked(self._ledger, claim, node, now)
 
     def look_again(self, uid: str, key: str) -> None:
         """Believe what the claim itself shows from now on."""

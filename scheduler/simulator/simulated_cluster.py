@@ -6,7 +6,7 @@ state.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
 
@@ -14,13 +14,13 @@ from msgspec import Struct
 from msgspec.structs import replace as with_fields
 
 from binder.matching.matching import class_of
+from binder.provisioning.claims_in_flight import with_booked
 from kube.persistent_map import Map
 from scheduler.framework.plugin import ScheduleResult
 from scheduler.simulator.simulated_nodes import with_added_node
 from scheduler.simulator.simulated_storage import (
     ImpossibleChange,
     made_volume,
-    with_booked,
     with_bound,
     with_failed_driver,
     with_failed_volume,
@@ -162,7 +162,9 @@ def _placing(view: ClusterView, placed: Placed, entry: Entry) -> After:
         for claim_key in entry.made:
             claim = snapshot.claims[claim_key]
             made = made_volume(claim, snapshot.classes[class_of(claim)].provisioner, node.zone)
-            storage = with_bound(with_booked(storage, claim, node.node, view.now), claim, made)
+            # No report changes here.
+            storage = replace(storage, pools=with_booked(storage.pools, claim, node.node, view.now))
+            storage = with_bound(storage, claim, made)
         view = view.with_storage(storage)
     return view.with_pod(view.storage.snapshot.pods[entry.pod], entry.node), placed.set(entry.pod, entry.node)
 

@@ -2,15 +2,11 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
-from datetime import datetime
 from typing import Final
 
 from msgspec.structs import replace as with_fields
 
-from binder.matching.matching import class_of
 from binder.model.view import View
-from binder.provisioning.claims_in_flight import size_of
-from binder.provisioning.pool import InFlight
 from csi.health.sources import STORAGE_UNREACHABLE
 from kube.objects.labels import NodeSelector, NodeSelectorTerm, Requirement
 from kube.objects.model import (
@@ -20,7 +16,6 @@ from kube.objects.model import (
     Claim,
     ClaimReference,
     CSINode,
-    Node,
     Volume,
 )
 from kube.objects.reports import StorageCondition, StorageReports
@@ -71,15 +66,6 @@ def made_volume(claim: Claim, provisioner: str, zone: str) -> Volume:
         driver=driver_of_provisioner(provisioner),
         handle=f"pvc-{claim.uid}",
     )
-
-
-def with_booked(storage: View, claim: Claim, node: Node, now: datetime) -> View:
-    """Return the storage after a volume of the claim's size was provisioned for the node: no report changes here."""
-    pools = tuple(pool.key for pool in storage.pools.pools_of(class_of(claim), dict(node.labels)))
-    if not pools:
-        return storage
-    booking = InFlight(claim.uid, claim.key, size_of(claim), now, ours=True)
-    return replace(storage, pools=storage.pools.booked(booking, pools))
 
 
 def with_failed_volume(storage: View, name: str) -> View:

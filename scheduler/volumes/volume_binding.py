@@ -15,6 +15,7 @@ from binder.matching.claim_state import claim_state, state_rejection, unusable_s
 from binder.matching.evidence import affinity_text, quantity_text
 from binder.matching.index import VolumeIndex
 from binder.matching.matching import class_of, selector_too_large
+from binder.matching.node_fit import reject_allowed_topologies
 from binder.matching.rejection import Reason, Rejection
 from binder.matching.scheduler_match import prebound_volume, volume_taken
 from kube.objects.model import (
@@ -224,10 +225,9 @@ class NodeProvisioning:
             wanted = f"a volume of class {storage_class.name} with {request} for {claim.key}"
             offered = "no Available volume accessible from this node, and none can be provisioned"
             return Rejection(Reason.NO_VOLUME_FITS, name, wanted, offered)
-        allowed = storage_class.allowed_topologies
-        if allowed is not None and not node_matches(allowed, self._node.labels):
-            wanted = f"a node where class {storage_class.name} provisions volumes: {affinity_text(allowed)}"
-            return Rejection(Reason.TOPOLOGY_NOT_ALLOWED, name, wanted, "labels that do not match")
+        excluded = reject_allowed_topologies(storage_class, self._node)
+        if excluded is not None:
+            return excluded
         wanted = f"{request} of class {storage_class.name} for {claim.key}"
         most = self._limit(storage_class.name)
         largest = "no CSIStorageCapacity for this node" if most < 0 else f"at most {quantity_text(int(most) * NANO)}"

@@ -18,6 +18,7 @@ from csi.client.session import DriverSession
 from kube.client.api import KubeApi
 from kube.client.transport import Transport
 from kube.clock import Clock, SystemClock
+from kube.errors import Forbidden
 from prebinder.build import build_facts
 from prebinder.command_line.cluster_access import connection
 from prebinder.command_line.command import Command, log_level_option
@@ -32,7 +33,7 @@ from prebinder.preflight.installation import read_installation
 from prebinder.preflight.installation_checks import installation_checks, leads, not_in_time
 from prebinder.preflight.kube_scheduler_checks import scheduler_file_checks
 from prebinder.preflight.requirements import CONTROLLER, SCHEDULER, Requirements
-from prebinder.preflight.storage_checks import class_modes, storage_checks
+from prebinder.preflight.storage_checks import ClusterStorage, read_storage, storage_checks, unknown_storage
 from prebinder.runtime.logs import configure
 from why.rendering.lines import write_json
 from why.rendering.tables import console_for, print_unbroken, table_of
@@ -160,12 +161,23 @@ async def _look(kubeconfig: str | None, context: str | None, question: _Question
     async with connection(kubeconfig, context) as transport:
         checks = await cluster_checks(transport, question.wanted, question.lease_namespace)
         if question.wanted is CONTROLLER:
-            drivers, api = {endpoint.driver for endpoint in question.endpoints}, KubeApi(transport)
             checks.append(await gating_check(transport))
-            checks += await storage_checks(api, question.annotations, drivers, SystemClock().now())
-            modes = await class_modes(api, question.annotations)
-            checks += await _installed(transport, question.lease_namespace, modes, SystemClock(), question.wait)
+            storage, lines = await _storage(KubeApi(transport), question)
+            modes = [] if storage is None else storage.modes(question.annotations)
+            checks += [
+                *lines,
+                *await _installed(transport, question.lease_namespace, modes, SystemClock(), question.wait),
+            ]
     return [*checks, *await asyncio.gather(*(_driver_check(endpoint) for endpoint in question.endpoints))]
+
+
+async def _storage(api: KubeApi, question: _Question) -> tuple[ClusterStorage | None, list[Check]]:
+    drivers = {endpoint.driver for endpoint in question.endpoints}
+    try:
+        storage = await read_storage(api, question.annotations)
+    except Forbidden as error:
+        return None, [unknown_storage(error)]
+    return storage, await storage_checks(api, storage, question.annotations, drivers, SystemClock().now())
 
 
 async def _installed(

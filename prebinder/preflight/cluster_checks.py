@@ -27,7 +27,7 @@ T = TypeVar("T", bound=Struct)
 
 _SECONDS: Final = 10.0
 _VERSION_PATH: Final = "/version"
-_REVIEWS: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+_REVIEWS: Final = "/apis/authorization.k8s.io/v1"
 
 
 class _Version(Struct):
@@ -76,7 +76,7 @@ async def offer_of(transport: Transport, kinds: Iterable[Resource]) -> ApiOffer:
 async def cluster_checks(transport: Transport, wanted: Requirements, lease_namespace: str) -> list[Check]:
     """Return the checks of a cluster. Raises the same errors as `offer_of`."""
     offer = await offer_of(transport, wanted.kinds)
-    reviews = (_allowed(transport, need, wanted.lease, lease_namespace) for need in wanted.rights)
+    reviews = (is_allowed(transport, need, wanted.lease, lease_namespace) for need in wanted.rights)
     rights = dict(zip(wanted.rights, await asyncio.gather(*reviews), strict=True))
     return [check_version(offer.version), *check_served(offer.served, wanted.kinds), *check_rights(rights)]
 
@@ -95,18 +95,23 @@ async def _served(transport: Transport, api_version: str) -> Collection[str] | N
     return None if listed is None else [resource.name for resource in listed.resources]
 
 
-async def _allowed(transport: Transport, need: Need, lease: str, lease_namespace: str) -> bool | None:
-    """Return whether a right is granted, None if the server does not report it."""
-    body = {
-        "apiVersion": "authorization.k8s.io/v1",
-        "kind": "SelfSubjectAccessReview",
-        "spec": {"resourceAttributes": need.attributes(lease, lease_namespace)},
-    }
-    review = await _read(transport, _REVIEWS, _Review, msgspec.json.encode(body))
+async def is_allowed(
+    transport: Transport, need: Need, lease: str, lease_namespace: str, account: str = ""
+) -> bool | None:
+    """Return whether a right is granted to the user, or to that ServiceAccount of the namespace; None if the server
+    does not say.
+    """
+    spec: dict[str, object] = {"resourceAttributes": need.attributes(lease, lease_namespace)}
+    if account:
+        groups = ["system:serviceaccounts", f"system:serviceaccounts:{lease_namespace}", "system:authenticated"]
+        spec |= {"user": f"system:serviceaccount:{lease_namespace}:{account}", "groups": groups}
+    kind = "SubjectAccessReview" if account else "SelfSubjectAccessReview"
+    body = {"apiVersion": "authorization.k8s.io/v1", "kind": kind, "spec": spec}
+    review = await read_as(transport, f"{_REVIEWS}/{kind.lower()}s", _Review, msgspec.json.encode(body))
     return None if review is None or review.status is None else review.status.allowed
 
 
-async def _read(transport: Transport, path: str, kind: type[T], body: bytes | None = None) -> T | None:
+async def read_as(transport: Transport, path: str, kind: type[T], body: bytes | None = None) -> T | None:
     """Return the object at a path, None if the request is rejected or the response is not as expected."""
     answer = await transport.send(Request("POST" if body else "GET", path, body=body, timeout=_SECONDS))
     return _decoded(answer, kind)

@@ -1,15 +1,15 @@
 """Reads what is installed: pods, Lease, rights of the account, policies and alerts. Nothing is changed."""
 
 import asyncio
-from http import HTTPStatus
-from typing import Final, TypeVar
+from typing import Final
 from urllib.parse import urlencode
 
 import msgspec
 from msgspec import Struct
 
 from binder.reservation.contract import parse_time
-from kube.client.transport import Request, Transport
+from kube.client.transport import Transport
+from prebinder.preflight.cluster_checks import is_allowed, read_as
 from prebinder.preflight.doctor_checks import ADMISSION
 from prebinder.preflight.installation_checks import (
     CONTROLLER,
@@ -20,13 +20,9 @@ from prebinder.preflight.installation_checks import (
 )
 from prebinder.preflight.requirements import Need, Requirements
 
-T = TypeVar("T", bound=Struct)
-
-_SECONDS: Final = 10.0
 _OURS: Final = {"labelSelector": "app.kubernetes.io/name=pvc-prebinder"}
 _COMPONENT: Final = "app.kubernetes.io/component"
 _VERSION: Final = "app.kubernetes.io/version"
-_REVIEWS: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 _RULES: Final = "/apis/monitoring.coreos.com/v1/prometheusrules"
 
 
@@ -82,25 +78,19 @@ class _PolicyList(Struct):
     items: list[_Policy] = []
 
 
-class _ReviewStatus(Struct):
-    allowed: bool = False
-
-
-class _Review(Struct):
-    status: _ReviewStatus | None = None
-
-
 async def read_installation(transport: Transport, wanted: Requirements, namespace: str) -> Installation:
     """Return what is installed in the namespace. What the user may not read is None. Raises Unavailable."""
-    pods = await _get(transport, f"/api/v1/namespaces/{namespace}/pods?{urlencode(_OURS)}", _PodList)
+    pods = await read_as(transport, f"/api/v1/namespaces/{namespace}/pods?{urlencode(_OURS)}", _PodList)
     ours = None if pods is None else [_pod(pod) for pod in pods.items if pod.metadata.deletion_timestamp is None]
-    lease = await _get(transport, f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{wanted.lease}", _Lease)
+    lease = await read_as(
+        transport, f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{wanted.lease}", _Lease
+    )
     accounts = sorted({pod.account for pod in ours or () if pod.component == CONTROLLER})
     rights: dict[Need, bool | None] = {}
     if accounts:
-        reviews = (_allowed(transport, need, wanted.lease, namespace, accounts[0]) for need in wanted.rights)
+        reviews = (is_allowed(transport, need, wanted.lease, namespace, accounts[0]) for need in wanted.rights)
         rights = dict(zip(wanted.rights, await asyncio.gather(*reviews), strict=True))
-    rules = await _get(transport, f"{_RULES}?{urlencode(_OURS)}", _PolicyList)
+    rules = await read_as(transport, f"{_RULES}?{urlencode(_OURS)}", _PolicyList)
     return Installation(
         namespace=namespace,
         pods=ours,
@@ -125,44 +115,11 @@ def _lease(spec: _LeaseSpec) -> InstalledLease:
 
 
 async def _policies(transport: Transport, plural: str) -> Policies | None:
-    policies = await _get(transport, f"/apis/{ADMISSION}/{plural}?{urlencode(_OURS)}", _PolicyList)
-    bindings = await _get(
+    policies = await read_as(transport, f"/apis/{ADMISSION}/{plural}?{urlencode(_OURS)}", _PolicyList)
+    bindings = await read_as(
         transport, f"/apis/{ADMISSION}/{plural.removesuffix('ies')}ybindings?{urlencode(_OURS)}", _PolicyList
     )
     if policies is None or bindings is None:
         return None
     existing = frozenset(policy.metadata.name for policy in policies.items)
     return Policies(existing, existing & {binding.spec.policy_name for binding in bindings.items})
-
-
-async def _allowed(transport: Transport, need: Need, lease: str, namespace: str, account: str) -> bool | None:
-    """Return whether the account has a right; None if the server does not say."""
-    attributes = need.attributes(lease, namespace)
-    groups = ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"]
-    body = {
-        "apiVersion": "authorization.k8s.io/v1",
-        "kind": "SubjectAccessReview",
-        "spec": {
-            "resourceAttributes": attributes,
-            "user": f"system:serviceaccount:{namespace}:{account}",
-            "groups": groups,
-        },
-    }
-    review = await _send(
-        transport, Request("POST", _REVIEWS, body=msgspec.json.encode(body), timeout=_SECONDS), _Review
-    )
-    return None if review is None or review.status is None else review.status.allowed
-
-
-async def _get(transport: Transport, path: str, kind: type[T]) -> T | None:
-    return await _send(transport, Request("GET", path, timeout=_SECONDS), kind)
-
-
-async def _send(transport: Transport, request: Request, kind: type[T]) -> T | None:
-    answer = await transport.send(request)
-    if not HTTPStatus.OK <= answer.status < HTTPStatus.MULTIPLE_CHOICES:
-        return None
-    try:
-        return msgspec.json.decode(answer.body, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return None

@@ -24,7 +24,7 @@ from prebinder.metrics.unobserved import Unobserved
 from prebinder.runtime.following import first_of, following
 from prebinder.runtime.signals import stop_requested
 from why.rendering.lines import write_json
-from why.rendering.tables import console_for, print_unbroken, table_of
+from why.rendering.tables import GrowingTable, console_for
 
 BETWEEN_QUESTIONS: Final = 5.0
 """Seconds after which drivers are probed again: they cannot be watched."""
@@ -86,7 +86,8 @@ class HealthPrinter:
     def __init__(self, output: str) -> None:
         self._output = output
         self._seen: dict[str, HealthRow] = {}
-        self._began = self._headed = False
+        self._began = False
+        self._table = GrowingTable(*(WIDE_HEADERS if output == "wide" else HEADERS))
 
     @property
     def any_unhealthy(self) -> bool:
@@ -108,17 +109,11 @@ class HealthPrinter:
         self._began = True
 
     def _print(self, rows: Sequence[HealthRow]) -> None:
-        if self._began and not rows:
-            return
-        wide = self._output == "wide"
-        table = table_of(WIDE_HEADERS if wide else HEADERS, (row.cells(wide=wide) for row in rows))
-        table.show_header = not self._headed
-        self._headed = self._headed or bool(rows)
         if rows:
-            print_unbroken(table, console_for())
-        else:
+            self._table.print([row.cells(wide=self._output == "wide") for row in rows])
+        elif not self._began:
             console_for().print("There are no PersistentVolumes.")
-        sys.stdout.flush()
+            sys.stdout.flush()
 
 
 async def watch(

@@ -19,7 +19,7 @@ from prebinder.health.watch import GATHERING, Clinic
 from prebinder.reservations.rows import HEADERS, ReservationRow, reservation_rows
 from prebinder.runtime.following import first_of, following
 from prebinder.runtime.signals import stop_requested
-from why.rendering.tables import console_for, print_unbroken, table_of
+from why.rendering.tables import GrowingTable, console_for
 
 _BESIDE: Final = (CLAIMS, PODS, CSI_NODES, NODES)
 """The kinds that say more about a reservation than its volume."""
@@ -33,7 +33,7 @@ class ReservationListing:
         self._clock = SystemClock()
         self._sweeps = LatestSweeps(api, (), clinic.annotations, self._clock)
         self._seen: dict[str, ReservationRow] = {}
-        self._headed = False
+        self._table = GrowingTable(*HEADERS)
 
     async def once(self) -> Collection[Resource]:
         """Print all; return the kinds that the user may not read."""
@@ -87,7 +87,4 @@ class ReservationListing:
             console_for().print(f"Nothing is reserved{where}.")
             return
         now = self._clock.now()
-        table = table_of(HEADERS, (row.cells(now) for row in rows))
-        table.show_header = not self._headed
-        self._headed = True
-        print_unbroken(table, console_for())
+        self._table.print([row.cells(now) for row in rows])

@@ -1,5 +1,6 @@
 """The style of tables, and how they fit a window."""
 
+import sys
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -36,6 +37,22 @@ def table_of(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> PlainTabl
     for row in rows:
         table.add_texts(*row)
     return table
+
+
+class GrowingTable:
+    """A table that is printed in parts as rows come, with its headers before the first."""
+
+    def __init__(self, *headers: str) -> None:
+        self._headers = headers
+        self._headed = False
+
+    def print(self, rows: Sequence[Sequence[str]]) -> None:
+        """Print further rows, and at once also where the output is no terminal."""
+        table = table_of(self._headers, rows)
+        table.show_header = not self._headed
+        self._headed = True
+        print_unbroken(table, console_for())
+        sys.stdout.flush()
 
 
 def print_unbroken(table: Table, console: Console) -> None:

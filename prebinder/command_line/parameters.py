@@ -1,9 +1,10 @@
 """The types of flags beyond click's own: each parses a text or states in a sentence what was expected."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 from enum import StrEnum
-from typing import Any, Final
+from types import NoneType
+from typing import Any, Final, Literal, get_args, get_origin
 
 import click
 from click.shell_completion import CompletionItem
@@ -34,15 +35,15 @@ class OneOf(click.ParamType[Any]):
 
     name = "word"
 
-    def __init__(self, words: type[StrEnum] | tuple[str, ...]) -> None:
-        self._words = words
+    def __init__(self, words: Iterable[str]) -> None:
+        self._words = tuple(words)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        words = [str(word) for word in self._words]
-        if value not in words:
-            meant = did_you_mean(value, words).rstrip(".")
-            self.fail(f'expected {", ".join(words)}, found "{value}"{meant}', param, ctx)
-        return self._words(value) if isinstance(self._words, type) else value
+        known = {str(word): word for word in self._words}
+        if value not in known:
+            meant = did_you_mean(value, known).rstrip(".")
+            self.fail(f'expected {", ".join(known)}, found "{value}"{meant}', param, ctx)
+        return known[value]
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         return [CompletionItem(str(word)) for word in self._words if str(word).startswith(incomplete)]
@@ -79,9 +80,12 @@ FILE: Final = click.Path()
 
 
 def type_of(kind: Any, metavar: str) -> click.ParamType[Any]:
-    """Return the type of the flag that sets a field of this kind."""
+    """Return the type of the flag that sets a field of this kind, which may be None without the flag."""
+    kind = next((part for part in get_args(kind) if get_args(kind)[1:] == (NoneType,)), kind)
     if isinstance(kind, type) and issubclass(kind, StrEnum):
         return OneOf(kind)
+    if get_origin(kind) is Literal:
+        return OneOf(get_args(kind))
     types: dict[Any, click.ParamType[Any]] = {
         int: WHOLE_NUMBER,
         float: NUMBER,

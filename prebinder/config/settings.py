@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from enum import StrEnum
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 from binder.model.decision import Mode
 from binder.model.view import UnknownHealth
@@ -27,6 +27,10 @@ Duration = Annotated[timedelta, AsText(parse_duration, format_duration, "a durat
 Driver = Annotated[
     Endpoint, AsText(parse_endpoint, lambda endpoint: f"{endpoint.driver}={endpoint}", "NAME=unix:///PATH")
 ]
+
+
+StaticMode = Literal[Mode.ANNOTATE, Mode.PREBIND, Mode.COMPLETE, Mode.OFF]
+"""Mode provision is for classes that provision only."""
 
 
 class LogFormat(StrEnum):
@@ -68,7 +72,7 @@ class BindingSettings(AnnotationPrefix):
 
     __pydantic_config__ = CAMEL_KEYS
 
-    mode: Mode = Mode.ANNOTATE
+    mode: StaticMode = Mode.ANNOTATE
     """`annotate`, `prebind`, `complete` or `off`, for classes without the annotation `mode`. The default only hints."""
     reservation_ttl: Duration = timedelta(minutes=10)
     """How long a reservation is valid. The default is the time kube-scheduler waits for a bind (bindTimeoutSeconds)."""
@@ -93,8 +97,6 @@ class BindingSettings(AnnotationPrefix):
         if self.once and not self.dry_run:
             raise ValueError("only a dry run ends after its first pass; add --dry-run (dryRun: true)")
         reject_bad_prefix(self.annotation_prefix)
-        is_static = self.mode is not Mode.PROVISION  # it is for classes that provision, which dynamic_mode is about
-        _require(is_static, "mode", "annotate, prebind, complete or off", self.mode)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import timedelta
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 from binder.controllers.reconciler import Reconciler
 from binder.model.decision import Mode
@@ -26,7 +26,7 @@ from kube.client.event_recorder import EventDraft, EventSink
 from kube.client.rate_limit import UNLIMITED, RateLimit, Unlimited
 from kube.leaderelection.leadership import Leadership
 from kube.store.store import Store
-from prebinder.config.settings import BindingSettings, HealthSettings, Settings
+from prebinder.config.settings import BindingSettings, HealthSettings, Settings, StaticMode
 from prebinder.controller.term import compose
 from tests.binder.counts import Counts
 from tests.fake_clock import START, FakeClock, settle
@@ -123,7 +123,7 @@ class World:
     def settings(self) -> Settings:
         return Settings(
             binding=BindingSettings(
-                mode=self.mode,
+                mode=cast(StaticMode, self.mode),
                 reservation_ttl=self.ttl,
                 concurrency=self.concurrency,
                 allow_delete_policy=self.allow_delete_policy,

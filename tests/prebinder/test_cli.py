@@ -47,8 +47,16 @@ TOP = [command for commands in cli.SECTIONS.values() for command in commands]
         pytest.param(["version", "-o", "xml"], '--output: expected text, json, found "xml"', id="choice"),
         pytest.param(["controller", "--mod", "off"], 'unknown flag "--mod"; did you mean "--mode"?', id="abbreviation"),
         pytest.param(["controller", "--mode"], "--mode needs a value", id="no value"),
+        pytest.param(["controller", "--mode", "bnd"], "--mode: expected annotate, prebind, complete, off", id="mode"),
         pytest.param(
-            ["controller", "--mode", "bnd"], "--mode: expected annotate, prebind, complete, provision, off", id="mode"
+            ["controller", "--mode", "provision"],
+            '--mode: expected annotate, prebind, complete, off, found "provision"',
+            id="a mode of classes that provision",
+        ),
+        pytest.param(
+            ["controller", "--dynamic-mode", "bnd"],
+            "--dynamic-mode: expected annotate, prebind, complete, provision, off",
+            id="dynamic mode",
         ),
         pytest.param(["controller", "--csi-endpoint", "a=tcp://b:1"], "would delete volumes for anyone", id="tcp"),
         pytest.param(["controller", "--config", "/nowhere"], "cannot read the configuration file /nowhere", id="file"),

@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 
+from binder.model.decision import Mode
 from prebinder import cli
 from prebinder.command_line.flags import FLAGS, settings_from
 from prebinder.config.settings import Settings, parse_address
@@ -22,6 +23,12 @@ def test_every_setting_has_one_flag() -> None:
         (group.name, setting.name) for group in fields(Settings) for setting in fields(getattr(Settings(), group.name))
     }
     assert sorted((flag.group, flag.field) for flag in ALL) == sorted(names)
+
+
+def test_a_word_becomes_a_member_of_its_enumeration() -> None:
+    chosen = settings("--mode", "prebind", "--dynamic-mode", "provision").binding
+    assert chosen.mode is Mode.PREBIND
+    assert chosen.dynamic_mode is Mode.PROVISION
 
 
 def test_without_flags_nothing_changes() -> None:

@@ -74,13 +74,12 @@ def test_reads_every_kind_of_value() -> None:
         ),
         pytest.param(
             HEAD + "binding: {mode: prebnd}",
-            'binding.mode: expected annotate, prebind, complete, provision, off, found "prebnd"; did you mean '
-            '"prebind"?',
+            'binding.mode: expected annotate, prebind, complete, off, found "prebnd"; did you mean "prebind"?',
             id="word",
         ),
         pytest.param(
             HEAD + "binding: {mode: null}",
-            "binding.mode: expected annotate, prebind, complete, provision, off, found nothing",
+            "binding.mode: expected annotate, prebind, complete, off, found nothing",
             id="null",
         ),
         pytest.param(HEAD + "binding: {concurrency: 0}", "binding: concurrency must be at least 1, is 0", id="range"),

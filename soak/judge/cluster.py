@@ -13,6 +13,7 @@ from soak.judge.facts import (
     gates,
     is_ephemeral,
     key_of,
+    nominated_node,
     owns,
     reference,
     refers_to,
@@ -74,6 +75,8 @@ class Cluster:
     """Pod's uid -> the writer that removed its last gate, or that created it without one."""
     placed: dict[str, Author] = field(default_factory=dict)
     """Pod's uid -> the writer that gave it its node."""
+    nominated: dict[str, Author] = field(default_factory=dict)
+    """Pod's uid -> the writer that nominated it for a node last."""
     usable_until: dict[str, float] = field(default_factory=dict)
     """Node -> when it last ceased to take pods."""
     unreferenced_at: dict[tuple[str, str], float] = field(default_factory=dict)
@@ -131,10 +134,7 @@ class Cluster:
         """Record the author of the change."""
         author = Author(None if write is None else write.party, change.revision, change.at)
         if change.kind == "Pod" and change.after is not None:
-            if not gates(change.after) and (change.before is None or gates(change.before)):
-                self.released[uid(change.after)] = author
-            if change.after["spec"].get("nodeName") and not (change.before or {}).get("spec", {}).get("nodeName"):
-                self.placed[uid(change.after)] = author
+            self._attribute_pod(change.before, change.after, author)
         if change.kind == "PersistentVolumeClaim" and volume_name(change.after) != volume_name(change.before):
             self.bound[uid(change.object)] = author
         if change.kind != "PersistentVolume":
@@ -148,6 +148,14 @@ class Cluster:
             self.reservations[change.key] = author
         if (change.after or {}).get("status") != (change.before or {}).get("status"):
             self.phases[change.key] = author
+
+    def _attribute_pod(self, before: Object | None, after: Object, author: Author) -> None:
+        if not gates(after) and (before is None or gates(before)):
+            self.released[uid(after)] = author
+        if after["spec"].get("nodeName") and not (before or {}).get("spec", {}).get("nodeName"):
+            self.placed[uid(after)] = author
+        if nominated_node(after) and nominated_node(after) != nominated_node(before):
+            self.nominated[uid(after)] = author
 
     def recent_modes(self, class_name: str, now: float) -> set[str]:
         """Return the modes the class had in the last LOOK_BACK seconds."""

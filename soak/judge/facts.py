@@ -109,6 +109,11 @@ def gates(pod: Object | None) -> tuple[str, ...]:
     return tuple(gate["name"] for gate in (pod or {}).get("spec", {}).get("schedulingGates") or ())
 
 
+def nominated_node(pod: Object | None) -> str:
+    """Return the node that a scheduler keeps for the pod, empty if there is none."""
+    return str((pod or {}).get("status", {}).get("nominatedNodeName") or "")
+
+
 def claim_keys(pod: Object) -> list[str]:
     """Return the keys of the claims that the pod mounts, those of its generic ephemeral volumes included."""
     namespace, keys = pod["metadata"]["namespace"], []

@@ -2,6 +2,9 @@
 
 Checked when the controller commits a volume, and when it lets a pod go whose volumes are all bound or committed. A
 request is right if it was at any moment less than GRACE before: what other parties did since then counts as not seen.
+
+A pod that a scheduler has nominated for a node takes room there like one that is on it (docs/modes.md): the scheduler
+keeps that room.
 """
 
 from collections.abc import Iterator
@@ -85,10 +88,20 @@ def _has_room(pod: Object, cluster: Cluster, seen: float, *, alone: bool = False
     is the time since when nothing is known of what other parties did.
     """
     there = by_node(cluster.pods.values(), lambda each: _known(cluster.placed.get(uid(each)), seen))
+    for each in cluster.pods.values():
+        if _is_nominated(each, cluster, seen) and uid(each) != uid(pod):
+            there.setdefault(facts.nominated_node(each), []).append(each)
     mine = Waiting(pod, _possible(pod, cluster, seen))
     others = [] if alone else [each for each in _committed(cluster, seen) if uid(each.pod) != uid(pod)]
     nodes = cluster.nodes_ever
     return placeable([*all_that_fit(others, nodes, there), mine], nodes, there)
+
+
+def _is_nominated(pod: Object, cluster: Cluster, seen: float) -> bool:
+    """Whether the pod waits for a node that is kept for it, as far as is known."""
+    waits = not pod["spec"].get("nodeName") and not facts.deleting(pod) and not facts.finished(pod)
+    kept = waits and facts.nominated_node(pod) in cluster.nodes
+    return kept and _known(cluster.nominated.get(uid(pod)), seen)
 
 
 def _known(author: Author | None, seen: float) -> bool:
@@ -103,6 +116,8 @@ def _committed(cluster: Cluster, seen: float) -> list[Waiting]:
         released, placed = cluster.released.get(uid(pod)), cluster.placed.get(uid(pod))
         waits = not pod["spec"].get("nodeName") or not _known(placed, seen)
         if not waits or facts.deleting(pod) or facts.finished(pod) or facts.gates(pod):
+            continue
+        if _is_nominated(pod, cluster, seen):
             continue
         if released is not None and _known(released, seen) and is_committed(pod, cluster, seen):
             pods.append((released.at, Waiting(pod, _possible(pod, cluster, seen))))

@@ -20,11 +20,13 @@ def roomy(name: str = "n1", cpu: str = "4", **spec: Any) -> Object:
     return made
 
 
-def of_size(name: str, claim_name: str, cpu: str = "3", *, on: str = "", **how: Any) -> Object:
+def of_size(name: str, claim_name: str, cpu: str = "3", *, on: str = "", nominated: str = "", **how: Any) -> Object:
     made = pod(name, claim_name, **how)
     made["spec"]["containers"] = [{"name": "main", "resources": {"requests": {"cpu": cpu}}}]
     if on:
         made["spec"]["nodeName"] = on
+    if nominated:
+        made["status"]["nominatedNodeName"] = nominated
     return made
 
 
@@ -135,6 +137,23 @@ def test_a_committed_pod_without_a_place_takes_no_room() -> None:
     place.pod(3, OTHER, cpu="5")
     place.wait(10)
     assert not second_after(place)
+
+
+def test_a_node_that_a_scheduler_keeps_for_a_pod_has_no_room() -> None:
+    place = Place(where=("n1", "n1", "n1"))
+    place.pod(3, SCHEDULER, nominated="n1")
+    place.wait(10)
+    assert second_after(place)
+
+
+def test_a_pod_that_lost_its_place_to_a_nominated_one_takes_no_room() -> None:
+    place = Place(where=("n1", "n1", "n1"))
+    place.serve(1)
+    place.pod(3, SCHEDULER, cpu="2", nominated="n1")
+    place.pod(2, OTHER, cpu="2", gates=(GATE,))
+    place.wait(10)
+    place.commit(2)
+    assert not place.violated
 
 
 def test_a_pod_that_is_gated_takes_no_room() -> None:

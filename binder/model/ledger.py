@@ -84,8 +84,11 @@ class Ledger:
 
     def without_selections(self, pod_key: str) -> "Ledger":
         """Drop those for the pod: its claims show by now which node is selected."""
+        selected = self.selected_for(pod_key)
+        if not selected:
+            return self
         mutation = self.selections.mutate()
-        for each in self.selected_for(pod_key):
+        for each in selected:
             del mutation[each.claim_key]
         return replace(self, selections=mutation.finish())
 

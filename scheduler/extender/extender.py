@@ -138,9 +138,11 @@ class Extender:
         if not self._concerns(candidates):
             return {}
         storage, ledger = self._cache.storage(), self._cache.pools(now)
+        if not ledger.reports:
+            return {}
         keys = (f"{candidates.namespace}/{name}" for name in candidates.claims)
         claims = [storage.snapshot.claims[key] for key in keys if key in storage.snapshot.claims]
-        return full_nodes(candidates.names, claims, storage, ledger, now) if ledger.reports else {}
+        return full_nodes(candidates.names, claims, storage, ledger, now)
 
     def _concerns(self, candidates: Candidates) -> bool:
         names = self._scheduler_names

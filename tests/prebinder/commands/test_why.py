@@ -27,7 +27,7 @@ def test_one_block_with_cause_chain_evidence_and_next_step(tmp_path: Path, capsy
     assert lines[0].endswith(" · TopologyConflict")
     assert "  db-0 → claim data (Bound) → pv-1, zone a" in lines
     assert "  a: 0 of 1 node usable: 1 cordoned" in lines
-    assert "  Next: kubectl uncordon a1   (nodes in b cannot help)" in lines
+    assert "  Next: kubectl uncordon a1   (if its maintenance is over; nodes in b cannot help)" in lines
 
 
 def test_json_has_a_version_and_the_fields_of_its_schema(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

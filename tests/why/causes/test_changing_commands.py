@@ -35,7 +35,7 @@ from tests.why.documents import (
     storage_class,
     volume,
 )
-from tests.why.dumps.dump import OLD, attachment, placed, tainted
+from tests.why.dumps.dump import OLD, attachment, placed
 from tests.why.dumps.test_partial_dumps import CHANGES, answer
 from tests.why.page_examples import LARGE_SELECTOR
 from why.explain.targets import Target, parse_target
@@ -157,9 +157,6 @@ CHANGING: Final[Mapping[str, Change]] = {
         pod("full", node="a1", cpu="3"),
         shows="Node/b1",
     ),
-    "pods.other_users.end_of": _pod(
-        placed("db-0", "data"), pod("old", "data", node="b1"), *BOUND, attachment("b1"), shows="Pod/old"
-    ),
     "pods.other_users._of_same_deployment": _pod(
         of_deployment(placed("db-0", "data"), "db", "7c9"),
         of_deployment(pod("old", "data", node="b1"), "db", "5d8"),
@@ -169,7 +166,7 @@ CHANGING: Final[Mapping[str, Change]] = {
     ),
     "pods.remedy.remedy": Change(
         "pod/db-0",
-        [pod("db-0", "data"), *BOUND, tainted("a1", "example.com/mine"), node("b1", "b"), SYSTEM_POD, SCHEDULED],
+        [pod("db-0", "data"), *BOUND, node("a1", cordoned=True), node("b1", "b"), SYSTEM_POD, SCHEDULED],
         "Node/a1",
     ),
     "pods.scheduling.claim_not_owned": _pod(

@@ -265,7 +265,10 @@ def test_the_answer_names_the_volumes_zone_and_what_makes_a_node_usable() -> Non
         "a",
         "0 of 2 nodes usable: 1 Insufficient cpu, 1 cordoned",
     )
-    assert (item.next, item.advice) == (("kubectl uncordon a1",), ("nodes in b cannot help",))
+    assert (item.next, item.advice) == (
+        ("kubectl uncordon a1",),
+        ("if its maintenance is over; nodes in b cannot help",),
+    )
 
 
 def test_a_claim_that_waits_for_its_pod_is_explained_by_the_pod() -> None:

@@ -108,10 +108,10 @@ DUMPS = {
         "find out what has tainted it",
         "taint node a1",
     ),
-    "a taint that a person has set may be ended": Dump(
+    "a taint that a person has set is tolerated, or ended by that person": Dump(
         "TopologyConflict",
         [pod("db-0", "data"), *BOUND, tainted("a1", "dedicated"), node("b1", "b"), SCHEDULED],
-        "kubectl taint node a1 dedicated=x:NoSchedule-",
+        "by mistake, `kubectl taint node a1 dedicated=x:NoSchedule-`",
     ),
     "a webhook forbids the claim of an ephemeral volume": Dump(
         "ClaimNotFound",

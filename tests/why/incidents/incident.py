@@ -52,6 +52,8 @@ class Incident:
     cpu: str = "1"
     claim: Document = field(default_factory=dict)
     pod: Document = field(default_factory=dict)
+    round: int = 1
+    missed: Sequence[str] = ()
 
     @property
     def target(self) -> str:

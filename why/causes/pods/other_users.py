@@ -26,8 +26,8 @@ def end_of(facts: Facts, user: Pod, waiting: Pod) -> Step:
         note = "the volume is free when it has ended; a controller that created it creates it again: scale that down"
         return Step(f"{on_pod('get', user)} -o yaml", note)
     if details.owner is None:
-        note = "ends what that pod does; nothing creates it again"
-        return Step(on_pod("delete", user), note)
+        note = f"if what it does may end: `{on_pod('delete', user)}`; nothing creates it again"
+        return Step(on_pod("get", user), note)
     kind, name = details.owner
     deployment = _deployment_of(facts, user)
     if deployment and deployment == _deployment_of(facts, waiting):

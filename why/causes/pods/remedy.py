@@ -34,11 +34,10 @@ def remedy(verdicts: NodeVerdicts, place: str) -> Step:
     note = f"nodes in {named(verdicts.zones_far)} cannot help" if verdicts.zones_far else ""
     cordoned, tainted = verdicts.only_cordoned, verdicts.only_tainted
     if cordoned is not None:
-        return Step(shell("kubectl uncordon {}", cordoned.node.name), note)
+        over = f"if its maintenance is over; {note}".rstrip("; ")
+        return Step(shell("kubectl uncordon {}", cordoned.node.name), over)
     if tainted is not None:
-        taint = tainted.by_others[0].offered.removeprefix("taint ")
-        why = "ends the taint for all pods; or let this pod tolerate it"
-        return Step(shell("kubectl taint node {} {}-", tainted.node.name, taint), f"{why}; {note}".rstrip("; "))
+        return _tolerate(tainted, note)
     # Where its claims would get volumes, if that is anywhere.
     near = [verdict for verdict in verdicts.near if not verdict.by_volumes] or verdicts.near
     if near and all(map(_is_not_selected, near)):
@@ -53,6 +52,14 @@ def remedy(verdicts: NodeVerdicts, place: str) -> Step:
         look_for = _look_for(nearest, may_add=verdicts.only_on is None)
         return Step(shell("kubectl describe node {}", nearest.node.name), f"{look_for}; {note}".rstrip("; "))
     return Step("kubectl get nodes -L topology.kubernetes.io/zone", f"add a node in {place}" if place else "add a node")
+
+
+def _tolerate(verdict: NodeVerdict, note: str) -> Step:
+    """Return what to do about a taint that a person has set, mostly to keep the node for other pods: not to end it."""
+    taint = verdict.by_others[0].offered.removeprefix("taint ")
+    end = shell("kubectl taint node {} {}-", verdict.node.name, taint)
+    why = f"{taint} keeps it for others: let this pod tolerate it, or, if it is there by mistake, `{end}` for all pods"
+    return Step(shell("kubectl describe node {}", verdict.node.name), f"{why}; {note}".rstrip("; "))
 
 
 def out_of_every_reach(claim: Claim, volume: Volume, nodes: Iterable[Node]) -> Step:

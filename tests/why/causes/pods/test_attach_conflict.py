@@ -139,7 +139,10 @@ def test_an_update_that_waits_for_an_exclusive_claim_has_the_same_answer() -> No
             id="a pod of a StatefulSet",
         ),
         pytest.param(
-            pod("old", "data", node="a2"), "kubectl -n web delete pod old", "nothing creates it again", id="a bare pod"
+            pod("old", "data", node="a2"),
+            "kubectl -n web get pod old",
+            "if what it does may end: `kubectl -n web delete pod old`",
+            id="a bare pod",
         ),
         pytest.param(
             pod("old", "data", node="a2", metadata={"deletionTimestamp": at(timedelta())}),

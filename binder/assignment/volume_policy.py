@@ -5,6 +5,7 @@ from datetime import datetime
 from binder.health.reported_health import reported
 from binder.matching.rejection import Reason, Rejection
 from binder.model.view import UnknownHealth, View
+from binder.reservation.pins import pins_of
 from csi.health.sources import HealthReport, combined, combined_finding
 from csi.health.topology import contradiction
 from csi.health.verdict import HealthState
@@ -16,7 +17,12 @@ def reject_use(view: View, volume: Volume, now: datetime, claim: Claim | None = 
 
     A volume without a recent verdict may be planned: it is probed before anything is written.
     """
-    own = _owned(view, volume) or _reserved(view, volume, now, claim) or _quarantined(view, volume)
+    own = (
+        _owned(view, volume)
+        or _pinned(view, volume)
+        or _reserved(view, volume, now, claim)
+        or _quarantined(view, volume)
+    )
     return own or reject_health(view, volume, now)
 
 
@@ -60,6 +66,14 @@ def _owned(view: View, volume: Volume) -> Rejection | None:
         if volume.claim is None and snapshot.claims[key].bind_completed:
             return Rejection(Reason.CLAIMED_BY_OTHER, volume.name, "an unbound volume", f"claim {key} is bound to it")
     return None
+
+
+def _pinned(view: View, volume: Volume) -> Rejection | None:
+    """Reject a volume that is kept for a name although its claimRef was removed: whose data it holds is not known."""
+    pins = pins_of(volume, view.settings.annotations) if volume.claim is None else None
+    if pins is None:
+        return None
+    return Rejection(Reason.RESERVED_FOR_OTHER, volume.name, "an unreserved volume", str(pins))
 
 
 def _reserved(view: View, volume: Volume, now: datetime, claim: Claim | None) -> Rejection | None:

@@ -38,13 +38,14 @@ class QuarantineStep(StrEnum):
 def quarantine_step(volume: Volume, finding: HealthFinding | None, annotations: Annotations) -> QuarantineStep | None:
     """Return what to do, None for nothing.
 
-    A volume is quarantined when it is reported as Inaccessible or DataLoss while it is Available and not reserved. It
+    A volume is quarantined when it is reported as Inaccessible or DataLoss while it is Available, not reserved and not
+    kept for a name. It
     is released when it is reported as Healthy: a driver that does not respond, or reports it as Degraded by now, has
     not reported a recovery. The annotations are removed only if the claimRef is not the placeholder any more: a volume
     that was restored from a backup is Pending at first, and nothing would restore annotations lost then.
     """
     if not marks(volume, annotations):
-        free = is_free(volume) and not annotations.keys_on_volume(volume)
+        free = is_free(volume) and not annotations.keys_on_volume(volume) and not annotations.pin_keys(volume)
         return QuarantineStep.TAKE if free and finding is not None and finding.state in _DANGEROUS else None
     if not has_placeholder(volume):
         return QuarantineStep.FORGET
@@ -102,7 +103,7 @@ def end_patch(volume: Volume, step: QuarantineStep, annotations: Annotations) ->
 
 @dataclass(slots=True)
 class Pools:
-    """For each class the names of its volumes that are Available, and of those in quarantine.
+    """For each class the names of its volumes that are Available and not kept for a name, and of those in quarantine.
 
     The values are not used: of 40,000 names a dict takes 1 MB, a set 4 MB.
     """
@@ -116,7 +117,7 @@ class Pools:
         if old is not None:
             self.available[class_of(old)].pop(old.name, None)
             self.quarantined[class_of(old)].pop(old.name, None)
-        if new is not None and new.phase == _AVAILABLE and not new.deleting:
+        if new is not None and new.phase == _AVAILABLE and not new.deleting and not self.annotations.pin_keys(new):
             self.available[class_of(new)][new.name] = None
             if in_quarantine(new, self.annotations):
                 self.quarantined[class_of(new)][new.name] = None

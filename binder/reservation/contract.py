@@ -29,6 +29,13 @@ class Holder:
     identity: str
     transition: int
 
+    @classmethod
+    def parse(cls, text: str | None) -> "Holder | None":
+        """Return the holder that `str` formatted; None if the text is none."""
+        identity, slash, transition = (text or "").rpartition("/")
+        numeric = transition.isdecimal() and len(transition) < 19
+        return cls(identity, int(transition)) if identity and slash and numeric else None
+
     def __str__(self) -> str:
         return f"{self.identity}/{self.transition}"
 
@@ -141,6 +148,15 @@ class Annotations:
     health_reason = _key("health-reason")
     health_since = _key("health-since")
     health_source = _key("health-source")
+    hold_claim = _key("held-for")
+    """On a volume: the claim to come for which it is held (binder.reservation.pins, as the next five)."""
+    hold_set = _key("held-set-uid")
+    hold_holder = _key("held-by")
+    replaces = _key("replaces")
+    """On a volume: the claim, its uid and its volume that this one takes the place of."""
+    was_for = _key("was-for")
+    """On a volume that was replaced: the claim, and its uid, whose data it keeps."""
+    namespace_uid = _key("namespace-uid")
     sweeps = _key("sweeps")
     """On a Lease: the last complete sweep of each driver that its holder probes (binder.health.published_sweeps)."""
 
@@ -179,7 +195,7 @@ class Annotations:
         values = {key: value for key, value in annotations if key in known}
         if not values:
             return Parsed(None)
-        claim, holder = _claim_key(values.get(self.reserved_for)), _holder(values.get(self.reserved_by))
+        claim, holder = _claim_key(values.get(self.reserved_for)), Holder.parse(values.get(self.reserved_by))
         bound_at, expires_at = parse_time(values.get(self.bound_at)), parse_time(values.get(self.expires_at))
         uid = values.get(self.reserved_for_uid) or None
         if claim and uid and bound_at and expires_at and holder:
@@ -229,9 +245,12 @@ class Annotations:
         return {self.claim_ref: f"{claim.key}/{claim.uid}"}
 
     def claim_ref_is_ours(self, volume: Volume) -> bool:
-        """Whether we wrote the volume's claimRef, as far as it still names the same claim."""
+        """Whether a reservation of ours wrote the volume's claimRef, as far as it still names the same claim.
+
+        Never that of a pinned volume, which no end of a reservation may remove.
+        """
         reference = volume.claim
-        if reference is None:
+        if reference is None or self.pin_keys(volume):
             return False
         written, named = value_of(volume.annotations, self.claim_ref) or "", f"{reference.key}/"
         return written == named + reference.uid if reference.uid else written.startswith(named)
@@ -239,6 +258,10 @@ class Annotations:
     def keys_on_volume(self, volume: Volume) -> tuple[str, ...]:
         """Return the keys of a reservation, broken or complete, on the volume."""
         return tuple(key for key, _ in volume.annotations if key in self._of_volume)
+
+    def pin_keys(self, volume: Volume) -> tuple[str, ...]:
+        """Return the keys, valid or not, that keep the volume for a name without an end (binder.reservation.pins)."""
+        return tuple(key for key, _ in volume.annotations if key in self._of_pins)
 
     def keys_on_claim(self, claim: Claim) -> tuple[str, ...]:
         """Return the keys of a reservation, broken or complete, on the claim."""
@@ -263,6 +286,11 @@ class Annotations:
     @cached_property
     def _of_volume(self) -> frozenset[str]:
         return frozenset((*self._required, self.claim_ref, self.reserved_zone, self.reserved_nodes))
+
+    @cached_property
+    def _of_pins(self) -> frozenset[str]:
+        of_hold = (self.hold_claim, self.hold_set, self.hold_holder)
+        return frozenset((*of_hold, self.replaces, self.was_for, self.namespace_uid))
 
     @cached_property
     def _of_claim(self) -> frozenset[str]:
@@ -303,9 +331,3 @@ def _is_in_force(begin: datetime, end: datetime, now: datetime) -> bool:
 def _claim_key(text: str | None) -> str | None:
     namespace, slash, name = (text or "").partition("/")
     return text if namespace and slash and name and "/" not in name else None
-
-
-def _holder(text: str | None) -> Holder | None:
-    identity, slash, transition = (text or "").rpartition("/")
-    numeric = transition.isdecimal() and len(transition) < 19
-    return Holder(identity, int(transition)) if identity and slash and numeric else None

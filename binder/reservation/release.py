@@ -127,12 +127,13 @@ def take_back(
     name: str, claim: Claim, snapshot: Snapshot, annotations: Annotations, *, written: bool = False
 ) -> Release | None:
     """Return the release of the volume's reservation for the claim; None if there is none of ours any more, or if it is
-    held for a claim recreated under the name: a claimRef without uid would name that one too.
+    held for a claim recreated under the name: a claimRef without uid would name that one too. A volume that is kept for
+    a name is never taken back.
 
     `written`: the attempt that is rolled back wrote the claimRef, which therefore needs no record.
     """
     volume = snapshot.volumes.get(name)
-    if volume is None:
+    if volume is None or annotations.pin_keys(volume):
         return None
     reservation = annotations.reservation_of(volume)
     reserved = reservation is not None and reservation.is_for(claim)

@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from binder.reservation.contract import Annotations, ClaimReservation, VolumeReservation, format_time
+from binder.reservation.pins import ReplicaHold, for_hold, hold_keys, names_as_pinned
 from kube.objects.model import BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE, Claim, Volume, value_of
 
 Patch = Mapping[str, Any]
@@ -104,14 +105,26 @@ def release_claim(claim: Claim, annotations: Annotations) -> Patch:
 def bind_volume(volume: Volume, claim: Claim, annotations: Annotations) -> Patch:
     """Bind, first write. The volume is marked as bound by a controller unless a user's claimRef named the claim.
 
-    A claimRef of our own, of mode prebind, counts as a controller's: its record is removed here, and without the mark
-    the PV controller would keep it if the claim got another volume.
+    A claimRef of our own, of mode prebind or of a hold, counts as a controller's: its record is removed here, and
+    without the mark the PV controller would keep it if the claim got another volume.
     """
-    ours = volume.claim is None or annotations.claim_ref_is_ours(volume)
-    values: dict[str, str | None] = dict.fromkeys(annotations.keys_on_volume(volume))
+    ours = volume.claim is None or annotations.claim_ref_is_ours(volume) or names_as_pinned(volume, annotations)
+    fulfilled = (*annotations.keys_on_volume(volume), *hold_keys(volume, annotations))
+    values: dict[str, str | None] = dict.fromkeys(fulfilled)
     if ours:
         values[BOUND_BY_CONTROLLER] = "yes"
     return {"metadata": {"annotations": values}, "spec": {"claimRef": full_reference(claim)}}
+
+
+def hold_volume(hold: ReplicaHold, claim: Claim, annotations: Annotations) -> Patch:
+    """Hold the volume for a claim to come: by name only, so that it stays Available and fits no other claim."""
+    return {"metadata": {"annotations": for_hold(hold, annotations)}, "spec": {"claimRef": name_reference(claim)}}
+
+
+def end_hold(volume: Volume, annotations: Annotations, *, clear_reference: bool) -> Patch:
+    """Remove the annotations of a hold, and the claimRef if that is to go too (`may_end`)."""
+    metadata = {"annotations": dict.fromkeys(hold_keys(volume, annotations))}
+    return {"metadata": metadata, "spec": {"claimRef": None}} if clear_reference else {"metadata": metadata}
 
 
 def take_volume(volume: Volume, claim: Claim) -> Patch:

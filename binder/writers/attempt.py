@@ -47,7 +47,7 @@ class OutdatedDecision(EndedAttempt):
 def same_offer(chosen: Volume, fresh: Volume, claim: Claim, annotations: Annotations, now: datetime) -> bool:
     """Whether a volume that changed since it was chosen is still usable for the claim and offers the same."""
     reservation = annotations.reservation_of(fresh)
-    if reservation is not None and reservation.excludes(now, claim):
+    if annotations.pin_keys(fresh) or (reservation is not None and reservation.excludes(now, claim)):
         return False
     unchanged = replace(fresh, resource_version=chosen.resource_version, annotations=chosen.annotations)
     return unchanged == chosen

@@ -78,8 +78,9 @@ def command(
     """Removes everything that pvc-prebinder wrote to the objects of the cluster.
 
     Removes its scheduling gate from pods, clears claimRefs that it wrote and that are not part of a completed bind,
-    releases volumes from quarantine, and removes its annotations from claims and volumes. Bound claims stay bound,
-    claimRefs of other writers stay, and nothing is deleted. The annotation `mode` of StorageClasses is yours and stays.
+    those of held volumes included, releases volumes from quarantine, and removes its annotations from claims and
+    volumes. Bound claims stay bound, claimRefs of other writers stay, and nothing is deleted. Replaced volumes also
+    stay as they are, and are listed. The annotation `mode` of StorageClasses is yours and stays.
 
     Stops while a controller, scheduler or agent runs in a pod, or a controller or scheduler renews its Lease, because
     it would write everything again. If a Lease still has a holder, it waits as long as the Lease lasts. A process that

@@ -16,7 +16,7 @@ from prebinder.command_line.output import Output, write_document
 from prebinder.health.sweep_reports import BETWEEN_READINGS, LatestSweeps
 from prebinder.health.volume_reader import read_kinds, read_volumes
 from prebinder.health.watch import GATHERING, Clinic
-from prebinder.reservations.rows import HEADERS, ReservationRow, reservation_rows
+from prebinder.reservations.rows import HEADERS, ReservationRow, is_listed, reservation_rows
 from prebinder.runtime.following import first_of, following
 from prebinder.runtime.signals import stop_requested
 from why.rendering.tables import GrowingTable, console_for
@@ -40,7 +40,7 @@ class ReservationListing:
         prefix = self._clinic.annotations.prefix
         volumes = await read_volumes(self._api, (), prefix)
         beside: Mapping[Resource, Sequence[Record] | None] = {}
-        if any(self._clinic.annotations.keys_on_volume(volume) for volume in volumes):
+        if any(is_listed(volume, self._clinic.annotations) for volume in volumes):
             beside = await read_kinds(self._api, _BESIDE, prefix)
         records = chain(volumes, *(read or () for read in beside.values()))
         rows = await self._rows(snapshot_of(records, prefix))
@@ -64,7 +64,7 @@ class ReservationListing:
 
     async def _rows(self, snapshot: Snapshot) -> list[ReservationRow]:
         annotations = self._clinic.annotations
-        reserved = [volume for volume in snapshot.volumes.values() if annotations.keys_on_volume(volume)]
+        reserved = [volume for volume in snapshot.volumes.values() if is_listed(volume, annotations)]
         sweeps = await self._sweeps.about(reserved)
         health = {row.volume: str(row.health) for row in await self._clinic.rows(snapshot, reserved, sweeps)}
         return list(reservation_rows(snapshot, annotations, health, self._clock.now(), self._namespace))

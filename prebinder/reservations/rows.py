@@ -8,8 +8,10 @@ from typing import Any, Final
 
 from binder.model.decision import Mode
 from binder.reservation.contract import Annotations, VolumeReservation, format_time
+from binder.reservation.pins import Pins, pins_of
 from kube.objects.model import Volume, value_of
 from kube.rules.duration import age_text
+from kube.rules.topology import volume_zone
 from kube.store.snapshot import Snapshot
 
 HEADERS: Final = (
@@ -30,9 +32,15 @@ _BOUND: Final = "Bound"
 
 
 class Status(StrEnum):
-    """What became of a reservation. `GONE` is one that was listed before and is no longer on its volume."""
+    """What became of a reservation. `GONE` is one that was listed before and is no longer on its volume.
+
+    The next three have no end: held for a replica to come, to replace another volume, and replaced by another one.
+    """
 
     HELD = "Held"
+    FOR_REPLICA = "HeldForReplica"
+    REPLACING = "Replacing"
+    KEPT = "Kept"
     BOUND = "Bound"
     EXPIRED = "Expired"
     INVALID = "Invalid"
@@ -106,11 +114,48 @@ def reservation_rows(
     `health` is what is known about a volume's health, by name.
     """
     for name, volume in sorted(snapshot.volumes.items()):
-        if not annotations.keys_on_volume(volume):
+        if not is_listed(volume, annotations):
             continue
-        row = _row(volume, snapshot, annotations, health.get(name, ""), now)
+        pins = pins_of(volume, annotations)
+        known = health.get(name, "")
+        row = (
+            _row(volume, snapshot, annotations, known, now)
+            if pins is None
+            else _pinned_row(volume, pins, snapshot, known)
+        )
         if not namespace or row.claim.startswith(f"{namespace}/"):
             yield row
+
+
+def is_listed(volume: Volume, annotations: Annotations) -> bool:
+    """Whether the volume has a row: it carries a reservation, or is kept for a name."""
+    return bool(annotations.keys_on_volume(volume) or annotations.pin_keys(volume))
+
+
+def _pinned_row(volume: Volume, pins: Pins, snapshot: Snapshot, health: str) -> ReservationRow:
+    return ReservationRow(
+        volume=volume.name,
+        claim=pins.claim,
+        pods=tuple(sorted(snapshot.pods_by_claim.get(pins.claim, ()))),
+        mode=Mode.PREBIND,
+        zone=volume_zone(volume),
+        nodes=(),
+        since=None,
+        expires=None,
+        holder=str(pins.hold.holder) if pins.hold is not None else "",
+        health=health,
+        status=_status_of_pins(volume, pins),
+    )
+
+
+def _status_of_pins(volume: Volume, pins: Pins) -> Status:
+    if pins.garbage:
+        return Status.INVALID
+    if volume.phase == _BOUND:
+        return Status.BOUND
+    if pins.hold is not None:
+        return Status.FOR_REPLICA
+    return Status.REPLACING if pins.replacement is not None else Status.KEPT
 
 
 def _row(volume: Volume, snapshot: Snapshot, annotations: Annotations, health: str, now: datetime) -> ReservationRow:

@@ -23,6 +23,7 @@ from prebinder.uninstall.traces import (
     Removal,
     claim_removal,
     left_to_people,
+    names_claim,
     pod_removal,
     volume_removal,
 )
@@ -76,7 +77,7 @@ class Remover:
         return claim_removal(claim, self.annotations, self.parts)
 
     async def _of_volume(self, volume: Volume) -> Removal | None:
-        claim = await self._claim_of(volume) if self.annotations.claim_ref_is_ours(volume) else None
+        claim = await self._claim_of(volume) if names_claim(volume, self.annotations) else None
         return volume_removal(volume, claim, self.annotations, self.parts)
 
     async def _claim_of(self, volume: Volume) -> Claim | None:
@@ -94,11 +95,7 @@ class Remover:
 
         for record in (await self.api.list_all(kind.resource, tolerant(kind.decode, leave))).items:
             name = f"{kind.resource.kind} {record.name if isinstance(record, Volume) else record.key}"
-            if (
-                isinstance(record, Volume)
-                and Part.QUARANTINE in self.parts
-                and (why := left_to_people(record, self.annotations))
-            ):
+            if isinstance(record, Volume) and (why := left_to_people(record, self.annotations, self.parts)):
                 self._leave(name, why)
             await self._take_off(kind, name, record)
 

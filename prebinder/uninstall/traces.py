@@ -7,13 +7,16 @@ wrote it, it has had no effect, and the claim, read right before the write, does
 from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from binder.health.quarantine import has_placeholder, holds, marks
 from binder.reservation.contract import Annotations
+from binder.reservation.pins import hold_keys, may_end, pins_of
 from binder.reservation.release import may_clear
 from binder.reservation.writes import Patch
 from kube.objects.model import BOUND_BY_CONTROLLER, Claim, Pod, Volume, value_of
+
+_BOUND: Final = "Bound"
 
 
 class Part(StrEnum):
@@ -58,6 +61,9 @@ def volume_removal(
     """
     keys: list[str] = []
     ends: list[str] = []
+    if Part.RESERVATIONS in parts and (pinned := _ended_pins(volume, annotations)):
+        keys += pinned
+        ends += ["hold ended"] if may_end(volume, claim, annotations) else []
     if Part.RESERVATIONS in parts and (held := annotations.keys_on_volume(volume)):
         keys += held
         if annotations.claim_ref_is_ours(volume) and may_clear(volume, claim):
@@ -77,13 +83,39 @@ def volume_removal(
     return Removal(", ".join([*ends, "annotations removed"]), body)
 
 
-def left_to_people(volume: Volume, annotations: Annotations) -> str:
+def names_claim(volume: Volume, annotations: Annotations) -> bool:
+    """Whether the claim that the volume's claimRef names has to be read before anything is removed."""
+    return annotations.claim_ref_is_ours(volume) or bool(hold_keys(volume, annotations))
+
+
+def left_to_people(volume: Volume, annotations: Annotations, parts: Collection[Part]) -> str:
     """Return what on a volume looks like ours and is not removed, and why; empty if there is nothing."""
-    if not has_placeholder(volume):
+    if Part.RESERVATIONS in parts and (pinned := _left_pinned(volume, annotations)):
+        return pinned
+    if Part.QUARANTINE not in parts or not has_placeholder(volume):
         return ""
     if marks(volume, annotations):
         return "" if holds(volume) else f"its quarantine's claimRef stays: the volume is {volume.phase}"
     return "has a quarantine's claimRef without its annotations: `pvc-prebinder quarantine release` removes it"
+
+
+def _ended_pins(volume: Volume, annotations: Annotations) -> list[str]:
+    """Return the keys of a hold, and of a replacement that is finished."""
+    keys = list(hold_keys(volume, annotations))
+    pins = pins_of(volume, annotations)
+    if pins is not None and pins.replacement is not None and volume.phase == _BOUND and pins.kept is None:
+        keys += [annotations.replaces, annotations.namespace_uid]
+    return keys
+
+
+def _left_pinned(volume: Volume, annotations: Annotations) -> str:
+    """Return why a volume stays kept for a name: whose data it holds is for people to decide."""
+    pins = pins_of(volume, annotations)
+    if pins is None or set(annotations.pin_keys(volume)) <= set(_ended_pins(volume, annotations)):
+        return ""
+    if pins.replacement is not None and volume.phase != _BOUND:
+        return f"a running replacement for claim {pins.claim}: finish it with `pvc-prebinder replace`"
+    return f"{pins}: its annotations stay, so that nothing else is written to it"
 
 
 def health_keys(volume: Volume, annotations: Annotations) -> list[str]:

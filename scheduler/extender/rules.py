@@ -22,6 +22,7 @@ from binder.matching.matching import provisioner_of, selector_too_large
 from binder.matching.rejection import Reason
 from binder.matching.scheduler_match import prebound_volume, volume_taken
 from binder.reservation.contract import Annotations, ClaimReservation, VolumeReservation
+from binder.reservation.pins import pins_of
 from csi.health.verdict import UNHEALTHY
 from kube.objects.labels import NodeSelector
 from kube.objects.model import Claim, Volume
@@ -37,27 +38,32 @@ NEVER: Final = datetime.max.replace(tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class VolumeProblem:
-    """What our annotations state against a volume: the claim it is reserved for, and its fault, empty if healthy."""
+    """What our annotations state against a volume: the claim it is reserved for, its fault, empty if healthy, and for
+    which name it is kept although nothing in its claimRef says so.
+    """
 
     reservation: VolumeReservation | None
     unhealthy: str
+    kept: str = ""
 
     def forbids(self, claims: Iterable[Claim], now: datetime) -> bool:
         """Whether the volume must not be bound to any of the claims of one pod."""
-        if self.unhealthy:
+        if self.unhealthy or self.kept:
             return True
         return self.reservation is not None and self.reservation.excludes(now, *claims)
 
     def until(self, now: datetime) -> datetime:
         """Return until when `forbids` gives the same answers as now."""
         held = self.reservation
-        if self.unhealthy or held is None or held.expires_at <= now:
+        if self.unhealthy or self.kept or held is None or held.expires_at <= now:
             return NEVER
         # One that was made in the future, because a clock was set back, may come into force at any moment.
         return held.expires_at if held.in_force(now) else now
 
     def __str__(self) -> str:
         held = self.reservation
+        if self.kept:
+            return f"{Reason.RESERVED_FOR_OTHER}, {self.kept}"
         if self.unhealthy or held is None:
             return f"{Reason.UNHEALTHY}, {self.unhealthy}"
         return f"{Reason.RESERVED_FOR_OTHER}, for {held.claim} until {held.expires_at.time().isoformat('seconds')}Z"
@@ -127,7 +133,9 @@ def problem_of_volume(volume: Volume, annotations: Annotations) -> VolumeProblem
     health = published_health(volume, annotations)
     unhealthy = f"{health.state}: {health.reason}" if health is not None and health.state in UNHEALTHY else ""
     reservation = annotations.reservation_of(volume)
-    return VolumeProblem(reservation, unhealthy) if unhealthy or reservation is not None else None
+    pins = pins_of(volume, annotations) if volume.claim is None else None
+    kept = "" if pins is None else str(pins)
+    return VolumeProblem(reservation, unhealthy, kept) if unhealthy or kept or reservation is not None else None
 
 
 def pod_claims(snapshot: Snapshot, keys: Iterable[str], now: datetime, annotations: Annotations) -> KnownClaims:

@@ -33,6 +33,8 @@ def whose_data(volume: Volume, claim: Claim | None = None) -> str:
 def given_to(facts: Facts, volume: Volume, claim: Claim) -> Step:
     """Return how to give the volume and its data to this claim, and to no other."""
     assert volume.claim is not None
+    if kept := _kept(facts, volume):
+        return kept
     if volume.claim.key == claim.key and _is_of_earlier_namespace(facts, volume, volume.claim):
         return _look(
             volume,
@@ -53,6 +55,8 @@ def given_to(facts: Facts, volume: Volume, claim: Claim) -> Step:
 
 def given_back(facts: Facts, volume: Volume, owner: ClaimReference) -> Step:
     """Return how the volume is kept for the next claim with the name of the one that was deleted."""
+    if kept := _kept(facts, volume):
+        return kept
     namesake = facts.snapshot.claims.get(owner.key)
     if namesake is not None and namesake.volume_name not in {"", volume.name}:
         return _look(
@@ -79,6 +83,17 @@ def given_back(facts: Facts, volume: Volume, owner: ClaimReference) -> Step:
 
 
 _OTHER_CLAIM: Final = "to give it to another claim, replace namespace and name in its claimRef, and leave out the uid"
+
+
+def _kept(facts: Facts, volume: Volume) -> Step | None:
+    """Return the step for a volume that was replaced on purpose: patched by hand, it would mix up replicas' disks."""
+    if not facts.annotations.pin_keys(volume):
+        return None
+    return _look(
+        volume,
+        "it was replaced by another volume and keeps the old data: do not change its claimRef by hand; "
+        "`pvc-prebinder replace --give-back` for its pod returns it",
+    )
 
 
 def _look(volume: Volume, note: str) -> Step:

@@ -7,6 +7,7 @@ from binder.health.published_sweeps import published_sweeps, swept_health
 from binder.health.quarantine import in_quarantine
 from binder.matching.matching import controller_rejection
 from binder.matching.rejection import Reason
+from binder.reservation.pins import pins_of
 from kube.objects.model import Claim, Volume, value_of
 from kube.plain_text import shell
 from kube.rules.duration import age_text
@@ -280,8 +281,11 @@ def volume_as_it_should_be(facts: Facts, volume: Volume) -> Finding:
     if volume.phase == "Bound":
         message = f"Bound to {owner or 'a claim'}."
         return Finding(Reason.BOUND, message, (volume_link(volume, "Bound"),), _probed(facts, volume), problem=False)
-    reservation = facts.annotations.reservation_of(volume)
-    if reservation is not None and reservation.in_force(facts.now):
+    reservation, pins = facts.annotations.reservation_of(volume), pins_of(volume, facts.annotations)
+    if pins is not None:
+        whose = str(pins) if _may_be_named(facts, pins.claim) else "kept for a claim"
+        message = f"Available, and not free: {whose} (pvc-prebinder)."
+    elif reservation is not None and reservation.in_force(facts.now):
         until = f"{reservation.expires_at:%H:%M:%S}Z"
         taker = f"claim {reservation.claim}" if _may_be_named(facts, reservation.claim) else "a claim"
         message = f"Available, and reserved by pvc-prebinder for {taker} until {until}."

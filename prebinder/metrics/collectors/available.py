@@ -22,7 +22,7 @@ def available_gauges(snapshot: Snapshot, annotations: Annotations, now: datetime
     capacity: Counter[tuple[str, ...]] = Counter()
     zones = ZoneLabel(snapshot)
     for volume in snapshot.volumes.values():
-        if not is_free(volume):
+        if not is_free(volume) or annotations.pin_keys(volume):
             continue
         reservation = annotations.reservation_of(volume)
         if reservation is None or not reservation.in_force(now):

@@ -172,7 +172,8 @@ class TestDowngrade:
         }
         assert keys >= known
         unknown = {key.removeprefix(PREFIX) for key in keys - known}
-        assert unknown == {"claim-ref", "sweeps", "pool", "report-after", "selected-at", "topology"}
+        pins = {"held-for", "held-set-uid", "held-by", "replaces", "was-for", "namespace-uid"}
+        assert unknown == pins | {"claim-ref", "sweeps", "pool", "report-after", "selected-at", "topology"}
         assert all(f"`{name}`" in PAGE for name in unknown)
 
     def test_after_uninstall_it_finds_nothing(self) -> None:

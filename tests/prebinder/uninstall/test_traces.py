@@ -123,7 +123,7 @@ def test_reservations_stay_unless_they_are_named() -> None:
 
 
 def test_what_is_left_is_reported() -> None:
-    assert left_to_people(volume(annotations=MARKED, claim=PLACEHOLDER), OURS) == ""
-    assert left_to_people(volume(), OURS) == ""
-    assert "quarantine release" in left_to_people(volume(claim=PLACEHOLDER), OURS)
-    assert "Failed" in left_to_people(volume(annotations=MARKED, claim=PLACEHOLDER, phase="Failed"), OURS)
+    assert left_to_people(volume(annotations=MARKED, claim=PLACEHOLDER), OURS, ALL) == ""
+    assert left_to_people(volume(), OURS, ALL) == ""
+    assert "quarantine release" in left_to_people(volume(claim=PLACEHOLDER), OURS, ALL)
+    assert "Failed" in left_to_people(volume(annotations=MARKED, claim=PLACEHOLDER, phase="Failed"), OURS, ALL)

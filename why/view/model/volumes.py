@@ -130,7 +130,7 @@ def _state(volume: Volume, annotations: Annotations, *, reserved: bool) -> Volum
     if in_quarantine(volume, annotations):
         return VolumeState.QUARANTINED
     state = _PHASES.get(volume.phase, VolumeState.PENDING)
-    held = reserved or volume.claim is not None
+    held = reserved or volume.claim is not None or bool(annotations.pin_keys(volume))
     return VolumeState.RESERVED if state is VolumeState.AVAILABLE and held else state
 
 

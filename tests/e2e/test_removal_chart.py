@@ -37,6 +37,7 @@ async def test_installed_upgraded_and_removed_by_helm(
     await real.run_kubectl("create", "namespace", SYSTEM)
     await real.run_kubectl("label", "namespace", SYSTEM, ENFORCE)
     await run_helm(real, helm, "install", RELEASE, str(MANIFESTS / "chart"), "--create-namespace", *on)
+    assert "held by pvc-prebinder-" in await run_helm(real, helm, "test", RELEASE, "--logs")
     await world.pod("first", {"data": claim_spec(disks)}, gated=True)
     await world.all_run("first", seconds=SECONDS)
 
@@ -61,8 +62,9 @@ async def test_installed_upgraded_and_removed_by_helm(
     assert set((await world.pod_phases()).values()) == {"Running"}
 
 
-async def run_helm(cluster: DevCluster, name: str, action: str, *arguments: str) -> None:
-    command: list[str | Path] = [binary(HELM[name], name), action, *arguments, "--namespace", SYSTEM, "--wait"]
+async def run_helm(cluster: DevCluster, name: str, action: str, *arguments: str) -> str:
+    wait = [] if action == "test" else ["--wait"]
+    command: list[str | Path] = [binary(HELM[name], name), action, *arguments, "--namespace", SYSTEM, *wait]
     process = await asyncio.create_subprocess_exec(
         *command,
         f"--timeout={SECONDS:.0f}s",
@@ -72,6 +74,7 @@ async def run_helm(cluster: DevCluster, name: str, action: str, *arguments: str)
     )
     printed, _ = await process.communicate()
     assert process.returncode == 0, printed.decode()
+    return printed.decode()
 
 
 async def configuration(cluster: DevCluster) -> dict[str, object]:

@@ -6,6 +6,17 @@
 {{- end -}}
 {{- end -}}
 
+{{- define "pvc-prebinder.fullname" -}}
+{{ .Values.fullnameOverride | default "pvc-prebinder" }}
+{{- end -}}
+
+{{- /* The ServiceAccount of a component: (list . VALUES COMPONENT). */ -}}
+{{- define "pvc-prebinder.account" -}}
+{{- $name := include "pvc-prebinder.fullname" (index . 0) -}}
+{{- $component := index . 2 -}}
+{{ (index . 1).serviceAccount.name | default (eq $component "controller" | ternary $name (printf "%s-%s" $name $component)) }}
+{{- end -}}
+
 {{- define "pvc-prebinder.annotationPrefix" -}}
 {{ (.Values.config.binding).annotationPrefix | default "scheduler.cloud.example/" }}
 {{- end -}}
@@ -14,5 +25,31 @@
 {{- define "pvc-prebinder.accountLimits" -}}
 {{- if and .Values.accountLimits.enabled (not .Values.dryRun) (semverCompare ">=1.30.0-0" .Capabilities.KubeVersion.Version) -}}
 true
+{{- end -}}
+{{- end -}}
+
+{{- /* What a NetworkPolicy says of egress, after its policyTypes; empty if that is not limited. */ -}}
+{{- define "pvc-prebinder.egress" -}}
+{{- with .Values.networkPolicy.egress -}}
+{{- if .enabled -}}
+- Egress
+egress:
+- ports:
+  - port: 53
+    protocol: UDP
+  - port: 53
+    protocol: TCP
+- ports:
+  {{- range .ports }}
+  - port: {{ . }}
+  {{- end }}
+  {{- with .to }}
+  to:
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- with .extra }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
 {{- end -}}
 {{- end -}}

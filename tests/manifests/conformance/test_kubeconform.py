@@ -12,9 +12,9 @@ import yaml
 
 from devcluster.build.modules import Module
 from devcluster.cluster import DevCluster
+from manifests.chart_generator.templates import COMPONENTS as SWITCHES
+from tests.manifests.chart.helm import Helm
 from tests.manifests.conformance.schemas import LOCATION, file_name, write_schemas
-from tests.manifests.test_chart import COMPONENTS as SWITCHES
-from tests.manifests.test_chart import Helm
 from tests.manifests.test_rendering import OVERLAYS, agent, everything
 from tests.manifests.tools import HELM, KUSTOMIZE_VERSIONS, MANIFESTS, Document, binary, built
 

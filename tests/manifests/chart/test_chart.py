@@ -1,15 +1,12 @@
 """The Helm chart installs what kustomize installs: its templates are made from the same files."""
 
 import json
-import os
-import re
-import shutil
 import subprocess
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Iterator
 from copy import deepcopy
-from dataclasses import dataclass
 from datetime import timedelta
+from importlib import metadata
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,53 +16,16 @@ import yaml
 from binder.model.decision import Mode
 from binder.reservation.contract import DEFAULT_PREFIX
 from devcluster.build.modules import control_plane
+from manifests.chart_generator.templates import COMPONENTS
+from manifests.chart_generator.values import explained
 from prebinder.config.config_file import CONTROLLER
 from tests.generators import generator
-from tests.manifests.tools import HELM, MANIFESTS, Document, binary, built, by_name, overlay_of_base
+from tests.manifests.chart.helm import CHART, EVERYTHING, SYSTEM, Helm, needs_helm, notes, pods_of
+from tests.manifests.tools import MANIFESTS, Document, binary, built, by_name, overlay_of_base
 
-CHART = MANIFESTS / "chart"
-SYSTEM = "pvc-prebinder-system"
 BY_LABEL = "app.kubernetes.io/managed-by"
-needs_helm = pytest.mark.skipif(
-    not os.environ.get("MANIFESTS_CHECK"), reason="`make manifests-check` runs it: it builds Helm, which takes minutes"
-)
-
-
-COMPONENTS: Mapping[str, str] = generator(CHART / "generate.py").COMPONENTS
 NEEDED: Final = {"gatePolicy": "schedulingGate", "extenderCertManager": "extender"}
 """A component -> the one without which it is of no use."""
-_QUOTED: Final = """\
-apiVersion: v1
-kind: ConfigMap
-metadata:
-  name: notes
-data:
-  notes: {{ include "notes" . | quote }}
-"""
-EVERYTHING: Final = tuple(flag for key in COMPONENTS for flag in ("--set", f"{key}.enabled=true"))
-
-
-@dataclass(frozen=True, slots=True)
-class Helm:
-    """Helm of one version."""
-
-    name: str
-
-    def run(self, *arguments: str | Path, fails: bool = False) -> str:
-        command = [binary(HELM[self.name], self.name), *arguments]
-        ended = subprocess.run(command, capture_output=True, check=False, text=True)
-        assert (ended.returncode != 0) is fails, ended.stderr
-        return ended.stderr if fails else ended.stdout
-
-    def template(self, *flags: str, namespace: str = SYSTEM, kubernetes: str = "1.36") -> list[Document]:
-        version = ("--kube-version", kubernetes)
-        text = self.run("template", "release", CHART, "--namespace", namespace, *version, *flags)
-        return [document for document in yaml.safe_load_all(text) if document]
-
-
-@pytest.fixture(params=HELM)
-def helm(request: pytest.FixtureRequest) -> Helm:
-    return Helm(request.param)
 
 
 def comparable(documents: list[Document]) -> dict[tuple[str, str, str], Any]:
@@ -86,28 +46,26 @@ def comparable(documents: list[Document]) -> dict[tuple[str, str, str], Any]:
             for volume in pod["volumes"]:
                 if volume.get("configMap", {}).get("name", "").startswith("pvc-prebinder-config"):
                     volume["configMap"]["name"] = "pvc-prebinder-config"
-        kept.append(document)
+        if document.get("metadata", {}).get("annotations", {}).get("helm.sh/hook") != "test":
+            kept.append(document)
     return dict(by_name(kept))
 
 
-def test_the_templates_are_those_that_the_manifests_make() -> None:
+def test_the_generated_files_are_those_that_the_manifests_make() -> None:
     """`python manifests/chart/generate.py` writes them again."""
-    made = generator(CHART / "generate.py").templates([binary(control_plane(), "kubectl"), "kustomize"])
-    for name, text in made.items():
-        assert (CHART / "templates" / name).read_text() == text, name
-    by_hand = {"_helpers.tpl", "checks.yaml", "config.yaml", "NOTES.txt"}
-    assert {path.name for path in (CHART / "templates").iterdir()} == made.keys() | by_hand
+    made = generator(CHART / "generate.py").files([binary(control_plane(), "kubectl"), "kustomize"])
+    for path, text in made.items():
+        assert path.read_text() == text, path
+    by_hand = {"_helpers.tpl", "checks.yaml", "config.yaml", "doctor.yaml", "NOTES.txt"}
+    files = {path.name for path in (CHART / "templates").rglob("*") if path.is_file()}
+    assert files == {path.name for path in made if path.parent.name == "templates"} | by_hand
 
 
 def test_the_generator_works_outside_the_manifests() -> None:
     """Other tests list that directory at the same time."""
     with pytest.raises(subprocess.CalledProcessError) as failed:
-        generator(CHART / "generate.py").templates(["false"])
+        generator(CHART / "generate.py").files(["false"])
     assert not Path(failed.value.cmd[-1]).is_relative_to(MANIFESTS)
-
-
-def test_the_configuration_files_have_the_schemas_of_the_programs() -> None:
-    assert (CHART / "values.schema.json").read_text() == generator(CHART / "generate.py").schema()
 
 
 def test_there_is_one_switch_for_each_component_and_only_limits_are_on() -> None:
@@ -115,7 +73,7 @@ def test_there_is_one_switch_for_each_component_and_only_limits_are_on() -> None
     schema = json.loads((CHART / "values.schema.json").read_text())
     assert {key: values[key]["enabled"] for key in COMPONENTS} == {key: key == "accountLimits" for key in COMPONENTS}
     assert schema["properties"].keys() == values.keys() | {"global"}
-    for key in values.keys() - {"config"}:
+    for key in values.keys() - {"config", "podSecurityContext"}:
         properties = schema["properties"][key].get("properties")
         assert properties is None or properties.keys() == values[key].keys(), key
     directories = {path.name for path in (MANIFESTS / "components").iterdir()}
@@ -126,9 +84,22 @@ def test_there_is_one_switch_for_each_component_and_only_limits_are_on() -> None
     assert values["scheduler"]["config"] == yaml.safe_load(scheduler.read_text())
 
 
-def test_its_page_explains_every_value() -> None:
-    explained = re.findall(r"`([a-zA-Z]+)(?:\.enabled)?`", (CHART / "README.md").read_text())
-    assert yaml.safe_load((CHART / "values.yaml").read_text()).keys() <= set(explained)
+def paths(values: object, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Yield the path of every value that is no mapping, or an empty one."""
+    if not isinstance(values, dict) or not values:
+        yield path
+        return
+    for key, value in values.items():
+        yield from paths(value, (*path, key))
+
+
+def test_every_value_is_explained() -> None:
+    """By a comment of its own or of the key above it; what a component repeats, at the controller."""
+    text = (CHART / "values.yaml").read_text()
+    known = {path for path, comment in explained(text) if comment}
+    for path in paths(yaml.safe_load(text)):
+        above = {path[:length] for length in range(1, len(path) + 1)}
+        assert above & known or path[1:] in known or path[1:-1] in known, path
 
 
 @needs_helm
@@ -164,18 +135,7 @@ def test_without_limits_the_base_alone_is_installed(helm: Helm, kubernetes: str,
 def test_the_notes_say_whether_accounts_are_limited(
     helm: Helm, kubernetes: str, flags: tuple[str, ...], words: str, tmp_path: Path
 ) -> None:
-    assert words in notes(helm, tmp_path, "--kube-version", kubernetes, *flags)
-
-
-def notes(helm: Helm, directory: Path, *flags: str) -> str:
-    """Return what `helm install` prints: `helm template` leaves it out, and a dry run wants a cluster for a version."""
-    chart = directory / "pvc-prebinder"
-    shutil.copytree(CHART, chart)
-    text = (chart / "templates" / "NOTES.txt").read_text()
-    (chart / "templates" / "notes.yaml").write_text(f'{{{{- define "notes" -}}}}{text}{{{{- end -}}}}\n' + _QUOTED)
-    documents = [each for each in yaml.safe_load_all(helm.run("template", "release", chart, *flags)) if each]
-    (printed,) = (each["data"]["notes"] for each in documents if each["metadata"]["name"] == "notes")
-    return str(printed)
+    assert words in notes(helm, tmp_path, *flags, kubernetes=kubernetes)
 
 
 @needs_helm
@@ -282,6 +242,8 @@ def test_a_prometheus_that_selects_by_labels_is_given_them(helm: Helm) -> None:
         ("gatePolicy.enabled=true", "schedulingGate.enabled"),
         ("config.binding.mode=complete", "complete.enabled=true"),
         ("extenderCertManager.enabled=true", "extender.enabled=true"),
+        ("serviceAccount.create=false", "set serviceAccount.name"),
+        ("view.serviceAccount.create=false", "set view.serviceAccount.name"),
         ("dryRun=true,gatePolicy.enabled=true,schedulingGate.enabled=true", "gatePolicy.enabled to false"),
         ("dryRun=true,complete.enabled=true", "complete.enabled"),
     ],
@@ -291,18 +253,20 @@ def test_what_would_not_work_is_rejected_with_what_is_missing(helm: Helm, flag: 
 
 
 @needs_helm
+def test_the_policy_that_gates_is_rejected_where_the_api_server_has_none(helm: Helm) -> None:
+    flags = ("--kube-version", "1.35", "--set=gatePolicy.enabled=true,schedulingGate.enabled=true")
+    assert "gatePolicy needs Kubernetes 1.36, and this is v1.35" in helm.run(
+        "template", "release", CHART, *flags, fails=True
+    )
+
+
+@needs_helm
 def test_the_package_has_no_program(helm: Helm, tmp_path: Path) -> None:
     helm.run("package", CHART, "--destination", tmp_path)
     (package,) = tmp_path.iterdir()
     with tarfile.open(package) as archive:
         names = {Path(name).relative_to("pvc-prebinder").parts[0] for name in archive.getnames()}
     assert names == {"Chart.yaml", "README.md", "templates", "values.schema.json", "values.yaml", ".helmignore"}
-
-
-def pods_of(documents: list[Document]) -> dict[str, Document]:
-    """Return the pods' specs by component."""
-    pods = [document["spec"]["template"] for document in documents if document["kind"] == "Deployment"]
-    return {pod["metadata"]["labels"]["app.kubernetes.io/component"]: pod["spec"] for pod in pods}
 
 
 @needs_helm
@@ -320,6 +284,16 @@ def test_a_configuration_is_taken_as_the_program_takes_it(helm: Helm) -> None:
     settings = CONTROLLER.parse(config)
     assert (settings.binding.mode, settings.binding.reservation_ttl) == (Mode.COMPLETE, timedelta(minutes=15))
     assert settings.health.quarantine
+
+
+def test_the_chart_says_where_it_comes_from() -> None:
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    assert all(chart[key] for key in ("home", "icon", "sources", "maintainers", "keywords"))
+    (image,) = yaml.safe_load(chart["annotations"]["artifacthub.io/images"])
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    assert image["image"] == f"{values['image']['repository']}:{values['image']['tag']}"
+    assert chart["annotations"]["artifacthub.io/license"] == chart["annotations"]["licenses"]
+    assert chart["version"] == chart["appVersion"] == metadata.version("pvc-prebinder")
 
 
 @needs_helm

@@ -1,0 +1,1 @@
+"""The Helm chart: the same as kustomize installs, and what its values change."""

@@ -13,6 +13,7 @@ from typing import Final
 from binder.assignment.node_booking import NodeBooking, attach_of_pod
 from binder.assignment.topologies import Topologies
 from binder.booking.bookings import Bookings
+from binder.matching.evidence import affinity_text
 from binder.matching.matching import class_of
 from binder.matching.rejection import Reason, Rejection
 from binder.model.decision import Provision, Reject
@@ -105,7 +106,18 @@ def _nodes(demand: Demand, topologies: Topologies) -> Iterator[Node]:
 def _rejection(demand: Demand, lacking: Sequence[Rejection], unfit: Sequence[Rejection]) -> Reject:
     evidence = (*lacking, *unfit)[:MAX_EVIDENCE]
     if demand.begun:
-        return Reject(demand.pod, Reason.PARTLY_PROVISIONED, evidence)
+        return Reject(demand.pod, Reason.PARTLY_PROVISIONED, (*evidence, *_tied_by(demand))[:MAX_EVIDENCE])
     # A node that lacks room for the pod only says less than one that lacks storage only.
     reason = Reason.INSUFFICIENT_STORAGE if lacking and not unfit else Reason.NO_NODE_FITS
     return Reject(demand.pod, reason, evidence)
+
+
+def _tied_by(demand: Demand) -> Iterator[Rejection]:
+    """Yield what ties a pod to its place: the volumes that exist, and the node for which others are being made."""
+    for volume in demand.anchors:
+        if volume.node_affinity is not None:
+            where = affinity_text(volume.node_affinity)
+            yield Rejection(Reason.VOLUME_UNREACHABLE, volume.name, "access from a node with room", where)
+    for node in sorted(demand.nodes or ()):
+        wanted = "a node with room"
+        yield Rejection(Reason.PROVISIONING_ELSEWHERE, demand.pod.key, wanted, f"volumes being made for node {node}")

@@ -227,7 +227,6 @@ def of_deployment(made: Document, name: str, template: str) -> Document:
     return {**made, "metadata": {**made["metadata"], **about}}
 
 
-NO_ROOM_LEFT: Final = Rejection(Reason.INSUFFICIENT_STORAGE, "web/log", "150Gi on node n3", "100Gi left of 200Gi")
 SILENT_DRIVER: Final = Rejection(
     Reason.HEALTH_UNKNOWN,
     "pv-17",

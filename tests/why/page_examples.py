@@ -26,7 +26,6 @@ from tests.why.documents import (
     DRIVER,
     INSTALLED,
     NAMESPACE,
-    NO_ROOM_LEFT,
     NOW,
     RESERVED_FOR_OTHER,
     SILENT_DRIVER,
@@ -48,7 +47,7 @@ from tests.why.documents import (
     volume,
 )
 from tests.why.driver_pods import CONTROLLER, NODE_PLUGIN
-from tests.why.dumps.dump import LATER, NOW_MADE, attachment, gated, placed
+from tests.why.dumps.dump import LATER, NOW_MADE, PARTLY_PROVISIONED, attachment, gated, placed
 from why.explain.answering import report_on
 from why.explain.targets import parse_target
 from why.facts.facts import Source
@@ -252,7 +251,7 @@ EXAMPLES: Final[dict[Reason, Example | ControllerEvent]] = {
             Rejection(Reason.NO_JOINT_ASSIGNMENT, "zone b", "2 volumes at once", "none for web/data"),
         ),
     ),
-    Reason.PARTLY_PROVISIONED: ControllerEvent(Reason.PARTLY_PROVISIONED, (NO_ROOM_LEFT,)),
+    Reason.PARTLY_PROVISIONED: _about_pod(*PARTLY_PROVISIONED, _capacity("100Gi")),
     Reason.NO_NODE_FITS: _about_pod(pod("db-0", "data", cpu="9"), *BOUND, node("a1")),
     Reason.NO_STORAGE_CLASS: _about_claim(claim(storage_class=None), storage_class()),
     Reason.VOLUME_STILL_CLAIMED: _about_claim(

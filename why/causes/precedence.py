@@ -26,6 +26,7 @@ from why.causes.pods import (
     devices,
     missing_volumes,
     mount_events,
+    pool_sums,
     scheduling,
     topology,
     unread_nodes,
@@ -99,6 +100,8 @@ POD_FIRST_CHECKS: Final[tuple[PodCheck, ...]] = (
     scheduling.claim_not_found,
     scheduling.claim_not_owned,
     devices.device_claim_missing,
+    # Where some of its volumes are decides about the others: what is said of these alone is only a symptom.
+    pool_sums.partly_provisioned,
 )
 """For a pod, before its claims."""
 
@@ -108,6 +111,7 @@ DECISIVE: Final = frozenset[ClaimCheck]({claim_and_class.waits_for_first_consume
 POD_CHECKS: Final[tuple[PodCheck, ...]] = (
     # Our own gate, and what keeps the controller from removing it.
     volumes.held_back,
+    pool_sums.no_room_for_all,
     reported.rejected_by_controller,
     # No scheduler has considered the pod: the state of nodes is not the reason yet.
     scheduling.gated_by_others,

@@ -15,6 +15,8 @@ from binder.matching.index import VolumeIndex
 from binder.matching.matching import class_of
 from binder.model.view import PlanSettings, View
 from binder.planning.unmet_claims import UnmetClaims
+from binder.provisioning.ledger import PoolLedger
+from binder.provisioning.tracking import ledger_of
 from binder.reservation.contract import Annotations
 from kube.objects.labels import Pairs
 from kube.objects.model import PROVISIONED_BY, Claim, Pod, Volume, value_of
@@ -100,6 +102,11 @@ class Derived:
     def cluster(self) -> ClusterView:
         """Return the cluster as a scheduling cycle sees it."""
         return view_of(self.view, self._now, self._namespaces)
+
+    @cached_property
+    def pools(self) -> PoolLedger:
+        """Return what is in flight in pools of storage, as far as objects alone say."""
+        return ledger_of(self._snapshot, self._annotations, self._now)
 
     @cached_property
     def verdicts(self) -> dict[Hashable, Any]:

@@ -136,7 +136,10 @@ async def test_a_partly_provisioned_pod_is_reported_and_nothing_is_taken_back() 
         report(world, "node-a1", "10Gi")
         await process.run(60)
         assert provisioner.rejected == ["db-1"]
-        assert "PartlyProvisioned" in events(process, "db")
+        (note,) = [
+            each.note for each in process.sink.events if each.reason == "PartlyProvisioned" and each.related is None
+        ]
+        assert "pvc-db-0: BoundVolumeUnreachable (wanted access from a node with room" in note
         assert is_gated(world, "db")
         assert world.claim("db-0")["status"]["phase"] == "Bound"
         report(world, "node-a1", "40Gi")

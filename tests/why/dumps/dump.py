@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kube.objects.model import PROVISIONED_BY
 from prebinder.cli import main
 from tests.builders import ZONE
 from tests.why.documents import (
@@ -109,6 +110,19 @@ def gated(*claims: str, other: str = "") -> Document:
     """A pod that no scheduler has seen, with our gate, and another component's."""
     gates = [{"name": name} for name in ("scheduler.cloud.example/volumes", other) if name]
     return pod("db-0", *claims, spec={"schedulingGates": gates}, status={"conditions": []})
+
+
+PARTLY_PROVISIONED = (
+    gated("data", "log"),
+    LATER,
+    driver(storageCapacity=True),
+    node("a1"),
+    csi_node("a1", DRIVER),
+    claim(volume="pv-1"),
+    volume(claim="data", zone="a", metadata={"annotations": {PROVISIONED_BY: DRIVER}}),
+    claim("log", size="150Gi"),
+)
+"""A pod with one of its two volumes."""
 
 
 def reached_by(key: str, value: str) -> Document:

@@ -165,7 +165,8 @@ def rejected_by_provisioner(facts: Facts, claim: Claim) -> Finding | None:
         (quoted(facts, failure.event),),
         (step,),
     )
-    return _with_its_risk(explained(finding, "provision", failure.event.note, namespace=claim.namespace), failure)
+    about = {"namespace": claim.namespace, "storage_class": class_of(claim)}
+    return _with_its_risk(explained(finding, "provision", failure.event.note, **about), failure)
 
 
 def _after_failure(facts: Facts, claim: Claim, failure: Failure) -> Step:

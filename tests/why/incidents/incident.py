@@ -44,6 +44,7 @@ class Incident:
     by: str = ""
     reason: str = ""
     lacks: Sequence[str] = ()
+    registered: bool = True
     next: Sequence[str] = ()
     pods: Sequence[Document] = ()
     nodes: Sequence[Document] = ()
@@ -63,7 +64,8 @@ class Incident:
     def documents(self) -> list[Document]:
         """Return the objects of the cluster, without the kinds that it lacks, and the Event."""
         names = [(each["name"], each["zone"]) for each in self.nodes] or [("n1", "a")]
-        nodes = [made for each in names for made in (_labelled(self, *each), csi_node(each[0], self.driver))]
+        drivers = (self.driver,) if self.registered else ()
+        nodes = [made for each in names for made in (_labelled(self, *each), csi_node(each[0], *drivers))]
         made = [*_CLUSTERS[self.during](self), *nodes, driver(self.driver), SCHEDULED]
         made += [_of_driver(each) for each in self.pods]
         return [each for each in made if each["kind"] not in self.lacks]

@@ -67,6 +67,7 @@ def fields(row: TextRow) -> set[str]:
 @pytest.mark.parametrize("row", rows(), ids=[row.name for row in rows()])
 def test_a_row_uses_only_names_that_it_has_and_endangers_nothing(row: TextRow) -> None:
     known = OF_PODS if set(row.during) <= {"attach", "mount"} else {"namespace"}
+    known |= {"storage_class"} if list(row.during) == ["provision"] else set()
     assert fields(row) <= {*row.pattern.groupindex, *known}
     assert row.source
     assert not CHANGES.search(row.command)

@@ -44,7 +44,11 @@ from why.facts.details import AttachmentDetails, EventRecord
 from why.facts.facts import Facts, Source
 from why.report.report import Evidence, Link
 
-_MULTI_ATTACH: Final = re.compile(r"Multi-Attach error|already (?:exclusively )?(?:attached|used by pod)")
+_MULTI_ATTACH: Final = re.compile(
+    r"Multi-Attach error|^(?!.*\b[Mm]ax(?:imum)? number of).*already (?:exclusively )?(?:attached|used by pod)",
+    re.DOTALL,
+)
+"""A volume, not the number of them that a machine takes."""
 _PATIENCE: Final = timedelta(minutes=2)
 """How long an attacher may report nothing."""
 

@@ -15,7 +15,7 @@ from kube.rules.quantity import format_quantity
 from kube.rules.resource_fit import fits
 from kube.rules.selectors import node_matches, pod_node_affinity_matches
 from kube.rules.taints import tolerates_unschedulable, untolerated_taint
-from kube.rules.topology import volume_zone_matches
+from kube.rules.topology import place_text, volume_zone_matches, within
 
 NOT_ALLOCATABLE: Final = (
     "none on the node; if a DeviceClass provides it, which is not counted here, leave the pod to kube-scheduler "
@@ -48,10 +48,16 @@ def reject_reach(volumes: Iterable[Volume], node: Node) -> Rejection | None:
     labels = dict(node.labels)
     for volume in volumes:
         if not reaches(volume, labels):
-            where = affinity_text(volume.node_affinity) if volume.node_affinity else "its zone labels match"
             wanted = f"a node from which volume {volume.name} is accessible"
-            return Rejection(Reason.VOLUME_UNREACHABLE, node.name, wanted, f"the volume is accessible where {where}")
+            return Rejection(Reason.VOLUME_UNREACHABLE, node.name, wanted, f"the volume is accessible {_where(volume)}")
     return None
+
+
+def _where(volume: Volume) -> str:
+    if volume.node_affinity is None:
+        return "where its zone labels match"
+    place = place_text(volume.node_affinity)
+    return within(place) if place else f"where {affinity_text(volume.node_affinity)}"
 
 
 def reaches(volume: Volume, labels: Mapping[str, str]) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from kube.objects.labels import NodeSelector, Pairs
+from kube.objects.labels import NodeSelector, NodeSelectorTerm, Pairs
 from kube.objects.model import Volume
 from kube.rules.selectors import NAME_FIELD, label_keys
 
@@ -20,6 +20,24 @@ _CURRENT_NAME: Final[Mapping[str, str]] = {BETA_ZONE_LABEL: ZONE_LABEL, BETA_REG
 _DELIMITER: Final = "__"
 _OF_DRIVERS: Final = "zone"
 """The name, after its prefix, of a driver's own key for zones."""
+
+
+_PLACES: Final[Mapping[str, str]] = {
+    "region": "region",
+    "k8s-region": "region",
+    "location": "location",
+    "zone": "zone",
+    "k8s-zone": "zone",
+    "availability-zone": "zone",
+    "availability-domain": "availability domain",
+    "rack": "rack",
+    "hostname": "node",
+    "node": "node",
+    "nodename": "node",
+}
+"""What a key is called by its name after the prefix, whichever driver has it; wider places first."""
+
+_MOST_PLACES: Final = 8
 
 
 LabelKeys = tuple[str, ...]
@@ -59,6 +77,39 @@ def volume_zone(volume: Volume) -> str:
     if not zones and not is_narrower_than_zone(affinity):
         zones = _zones_of(affinity, lambda key: key.rpartition("/")[2] == _OF_DRIVERS)
     return zones.pop() if len(zones) == 1 else zone_of(volume.labels)
+
+
+def place_text(affinity: NodeSelector) -> str:
+    """Return where an affinity is in words, such as `zone a or b`, by the key of any driver.
+
+    A region is not named beside what is narrower. Empty if a requirement is not one of such places, or there are many.
+    """
+    texts = [_term_place(term) for term in affinity.terms[: _MOST_PLACES + 1]]
+    return "" if len(texts) > _MOST_PLACES or "" in texts else " or ".join(dict.fromkeys(texts))
+
+
+def within(place: str) -> str:
+    """Return a place in words with its preposition: on a node, in a zone."""
+    return f"on {place}" if is_a_node(place) else f"in {place}"
+
+
+def is_a_node(place: str) -> bool:
+    """Whether a place in words is a node, by the key of any driver."""
+    return place.startswith("node ")
+
+
+def _term_place(term: NodeSelectorTerm) -> str:
+    places: dict[str, str] = {}
+    for requirement in term.match_expressions:
+        name, count = _PLACES.get(requirement.key.rpartition("/")[2], ""), len(requirement.values)
+        if not name or requirement.operator != "In" or not 0 < count <= _MOST_PLACES:
+            return ""
+        places[name] = f"{name} {' or '.join(requirement.values)}"
+    if term.match_fields:
+        return ""
+    if len(places) > 1:
+        places.pop("region", None)
+    return " and ".join(places[name] for name in dict.fromkeys(_PLACES.values()) if name in places)
 
 
 def _zones_of(affinity: NodeSelector | None, counts: Callable[[str], bool]) -> set[str]:

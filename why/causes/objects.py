@@ -12,7 +12,7 @@ from binder.matching.rejection import Reason
 from kube.objects.model import Claim, Pod, Volume
 from kube.plain_text import field_value, shell
 from kube.rules.duration import age_text
-from kube.rules.topology import volume_zone
+from kube.rules.topology import place_text, volume_zone
 from why.facts.facts import Facts, Source
 from why.report.report import Evidence, Link
 
@@ -31,8 +31,8 @@ def claim_link(claim: Claim, says: str = "") -> Link:
 
 
 def volume_link(volume: Volume, says: str = "") -> Link:
-    zone = volume_zone(volume)
-    state = "Terminating" if volume.deleting else f"zone {zone}" if zone else volume.phase
+    place = _named_place(volume)
+    state = "Terminating" if volume.deleting else place or volume.phase
     return Link(VOLUME, volume.name, says or state)
 
 
@@ -99,10 +99,15 @@ def users_of(facts: Facts, claim: Claim) -> Iterator[Pod]:
 
 def place_of(volume: Volume) -> str:
     """Return where a volume is: its zone, or its node affinity."""
-    zone = volume_zone(volume)
-    if zone:
-        return f"zone {zone}"
-    return "any topology" if volume.node_affinity is None else affinity_text(volume.node_affinity)
+    if volume.node_affinity is None:
+        return _named_place(volume) or "any topology"
+    return _named_place(volume) or affinity_text(volume.node_affinity)
+
+
+def _named_place(volume: Volume) -> str:
+    """Return the zone of a volume, or other places that its affinity names; empty without such."""
+    zone = volume_zone(volume).replace("__", " or ")
+    return f"zone {zone}" if zone else place_text(volume.node_affinity) if volume.node_affinity is not None else ""
 
 
 def place_object(volume: Volume) -> str:

@@ -1,10 +1,13 @@
 import pytest
 
+from kube.objects.labels import NodeSelector, NodeSelectorTerm, Requirement
 from kube.rules.topology import (
     BETA_REGION_LABEL,
     BETA_ZONE_LABEL,
+    HOSTNAME_LABEL,
     REGION_LABEL,
     ZONE_LABEL,
+    place_text,
     volume_zone_matches,
     zone_of,
 )
@@ -48,3 +51,41 @@ def test_zone_of(labels: dict[str, str], zone: str) -> None:
 )
 def test_volume_zone(volume: dict[str, str], node: dict[str, str], matches: bool) -> None:
     assert volume_zone_matches(volume, node) is matches
+
+
+def term(*requirements: tuple[str, str, tuple[str, ...]]) -> NodeSelectorTerm:
+    return NodeSelectorTerm(tuple(Requirement(*each) for each in requirements), ())
+
+
+@pytest.mark.parametrize(
+    ("terms", "text"),
+    [
+        *(
+            ([term((key, "In", ("eu-1b",)))], "zone eu-1b")
+            for key in (
+                ZONE_LABEL,
+                "topology.ebs.csi.aws.com/zone",
+                "topology.gke.io/zone",
+                "topology.disk.csi.azure.com/zone",
+                "topology.cinder.csi.openstack.org/zone",
+                "topology.csi.vmware.com/k8s-zone",
+                "zone",
+            )
+        ),
+        ([term(("csi.hetzner.cloud/location", "In", ("nbg1",)))], "location nbg1"),
+        ([term(("topology.linode.com/region", "In", ("eu-west",)))], "region eu-west"),
+        ([term((HOSTNAME_LABEL, "In", ("n1",)))], "node n1"),
+        ([term(("topology.topolvm.io/node", "In", ("n1",)))], "node n1"),
+        ([term(("topology.gke.io/zone", "In", ("a", "b")))], "zone a or b"),
+        ([term((ZONE_LABEL, "In", ("a",))), term((ZONE_LABEL, "In", ("b",)))], "zone a or zone b"),
+        ([term((REGION_LABEL, "In", ("eu",)), (ZONE_LABEL, "In", ("a",)))], "zone a"),
+        ([term((HOSTNAME_LABEL, "In", ("n1",)), (ZONE_LABEL, "In", ("a",)))], "zone a and node n1"),
+        ([term(("disk", "In", ("ssd",)), (ZONE_LABEL, "In", ("a",)))], ""),
+        ([term((ZONE_LABEL, "NotIn", ("a",)))], ""),
+        ([term((ZONE_LABEL, "In", ("a",)))] * 9, ""),
+        ([term()], ""),
+        ([], ""),
+    ],
+)
+def test_a_place_is_named_by_the_key_of_any_driver(terms: list[NodeSelectorTerm], text: str) -> None:
+    assert place_text(NodeSelector(tuple(terms))) == text

@@ -293,7 +293,7 @@ DUMPS = {
             storage_class("local-storage"),
             *NODES,
         ],
-        "kubernetes.io/hostname in (gone)",
+        "on node gone",
     ),
     "another pod has the disk": Dump(
         "NoNodeFits",

@@ -13,7 +13,7 @@ from typing import Final
 from kube.objects.model import Claim, Node, Pod, Volume
 from kube.plain_text import shell
 from kube.rules.selectors import node_matches
-from kube.rules.topology import zone_of
+from kube.rules.topology import within, zone_of
 from why.causes.autoscalers.reports import Autoscaler, AutoscalerReport, meaning_of, report_about
 from why.causes.finding import Finding, Step
 from why.causes.objects import named, place_of, pod_object, with_default_class
@@ -95,12 +95,12 @@ def _out_of_reach(facts: Facts, claim: Claim, node: Node) -> list[Volume]:
 
 
 def _elsewhere(claim: Claim, volumes: Sequence[Volume]) -> str:
-    places = named(dict.fromkeys(place_of(volume) for volume in volumes))
+    places = within(named(dict.fromkeys(place_of(volume) for volume in volumes)))
     if claim.volume_name:
-        return f"its volume {volumes[0].name} is in {places}"
+        return f"its volume {volumes[0].name} is {places}"
     if len(volumes) == 1:
-        return f"the only volume for its claim {claim.name}, {volumes[0].name}, is in {places}"
-    return f"the volumes for its claim {claim.name} are in {places}"
+        return f"the only volume for its claim {claim.name}, {volumes[0].name}, is {places}"
+    return f"the volumes for its claim {claim.name} are {places}"
 
 
 def _where(node: Node) -> str:

@@ -10,6 +10,7 @@ from binder.matching.rejection import Reason
 from kube.objects.model import SELECTED_NODE, Claim, Pod, StorageClass, Volume, value_of
 from kube.plain_text import shell
 from kube.rules.selectors import label_keys
+from kube.rules.topology import is_a_node, place_text
 from scheduler.volumes.volume_binding import PodClaims, choose_volumes
 from why.causes.claims.capacity import room_step, unpublished_capacity
 from why.causes.finding import Finding, Step
@@ -180,10 +181,12 @@ def _of_one(facts: Facts, verdict: ClaimVerdicts, verdicts: NodeVerdicts) -> _Bl
 
 
 def _of_own_volume(claim: Claim, volume: Volume) -> _Blame:
+    place = place_of(volume)
+    there = place if is_a_node(place) else f"a node in {place}"
     message = f"Volume {volume.name} names claim {claim.name} in its claimRef, and no node that could run the pod "
     step = Step(
         shell("kubectl get pv {} -o yaml", volume.name),
-        f"it is kept for this claim: let a node in {place_of(volume)} run the pod. Only if nothing on it is needed, "
+        f"it is kept for this claim: let {there} run the pod. Only if nothing on it is needed, "
         "remove its claimRef: that lets the claim have another volume, and any claim take this one and overwrite it",
     )
     return _Blame(claim, Reason.TOPOLOGY_CONFLICT, message + "has access to it.", step)
@@ -203,7 +206,8 @@ def _more(facts: Facts, claim: Claim, nodes: Set[str]) -> Step:
 def _allowed_step(storage_class: StorageClass) -> Step:
     allowed = storage_class.allowed_topologies
     assert allowed is not None
+    place = place_text(allowed) or affinity_text(allowed)
     return Step(
         shell("kubectl get nodes -L {}", ",".join(label_keys(allowed))),
-        f"add a node in {affinity_text(allowed)}, or create a class with other allowedTopologies: they are immutable",
+        f"add a node in {place}, or create a class with other allowedTopologies: they are immutable",
     )

@@ -10,7 +10,7 @@ from kube.objects.model import Claim, Node, Pod, Volume
 from kube.plain_text import shell
 from kube.rules.resource_fit import offered_nowhere
 from kube.rules.selectors import label_keys
-from kube.rules.topology import HOSTNAME_LABEL, ZONE_LABEL, is_on_one_node
+from kube.rules.topology import HOSTNAME_LABEL, ZONE_LABEL, is_a_node, is_on_one_node
 from why.causes.finding import Step
 from why.causes.lost_volume import giving_up
 from why.causes.objects import named, on_pod, place_of, pod_object
@@ -66,11 +66,11 @@ def out_of_every_reach(claim: Claim, volume: Volume, nodes: Iterable[Node]) -> S
     """Return what gives some node access to a claim's volume to which none has."""
     keys = label_keys(volume.node_affinity)
     command = shell("kubectl get nodes -L {}", ",".join(keys or (ZONE_LABEL,)))
-    if keys == (HOSTNAME_LABEL,):
-        here = "its data is on that node only: bring the node back, or restore the data to a new volume"
-        return Step(command, f"{here}. Else {giving_up(claim, volume)}")
     labelled = {key for node in nodes for key, _ in node.labels}
     missing = [key for key in keys if key not in labelled]
+    if keys == (HOSTNAME_LABEL,) or (is_a_node(place_of(volume)) and not missing):
+        here = "its data is on that node only: bring the node back, or restore the data to a new volume"
+        return Step(command, f"{here}. Else {giving_up(claim, volume)}")
     if missing:
         return Step(command, f"no node has the label {missing[0]}: does the volume's driver run on any?")
     return Step(command, f"add a node in {place_of(volume)}")

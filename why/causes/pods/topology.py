@@ -7,7 +7,7 @@ from binder.matching.rejection import Reason
 from kube.objects.model import Claim, Pod, Volume
 from kube.plain_text import shell
 from kube.rules.selectors import node_matches
-from kube.rules.topology import is_on_one_node
+from kube.rules.topology import is_on_one_node, within
 from scheduler.volumes.volume_binding import PodClaims, claims_of
 from why.causes.drivers.workloads import registration
 from why.causes.finding import Finding, Step
@@ -48,7 +48,7 @@ def volumes_in_different_zones(facts: Facts, pod: Pod) -> Finding | None:
     places = {volume.name: place_of(volume) for _, volume in claims.bound}
     if verdicts.near or len(set(places.values())) < 2:
         return None
-    where = ", ".join(f"{name} in {place}" for name, place in places.items())
+    where = ", ".join(f"{name} {within(place)}" for name, place in places.items())
     return Finding(
         Reason.VOLUMES_IN_DIFFERENT_ZONES,
         f"No node has access to all of the pod's volumes: {where}.",
@@ -80,15 +80,16 @@ def topology_conflict(facts: Facts, pod: Pod) -> Finding | None:
         return None
     pinning = [pair for pair in claims.bound if pair[1].node_affinity is not None] or [claims.bound[0]]
     volumes = [volume for _, volume in pinning]
-    pinned = ", ".join(dict.fromkeys(place_of(volume) for volume in volumes))
+    places = dict.fromkeys(place_of(volume) for volume in volumes)
+    pinned = ", ".join(map(within, places))
     if near:
-        message = f"The pod's volume is in {pinned}, and no node with access to it can run the pod."
-        step = on_dead_node(remedy(verdicts, pinned), verdicts, *pinning[0])
+        message = f"The pod's volume is {pinned}, and no node with access to it can run the pod."
+        step = on_dead_node(remedy(verdicts, ", ".join(places)), verdicts, *pinning[0])
     elif verdicts.only_on is not None:
-        message = f"The pod may run on {node_names(verdicts.only_on)} only, without access to its volume in {pinned}."
+        message = f"The pod may run on {node_names(verdicts.only_on)} only, without access to its volume {pinned}."
         step = out_of_reach_of_its_node(facts, pod)
     else:
-        message = f"The pod's volume is in {pinned}, and no node of the cluster has access to it."
+        message = f"The pod's volume is {pinned}, and no node of the cluster has access to it."
         step = out_of_every_reach(*pinning[0], facts.snapshot.nodes.values())
     evidence = [Evidence(place, "", words) for place, words in verdicts.places_near]
     evidence += selection_of(pod, verdicts)
@@ -119,7 +120,7 @@ def assigned_out_of_reach(facts: Facts, pod: Pod) -> Finding | None:
         return None
     return Finding(
         Reason.TOPOLOGY_CONFLICT,
-        f"The pod is assigned to node {node.name}, and its volume is in {place_of(volume)}.",
+        f"The pod is assigned to node {node.name}, and its volume is {within(place_of(volume))}.",
         (pod_link(pod, f"on node {node.name}"), *_volume_links(claims)),
         (Evidence(place_object(volume), f"access from node {node.name}", place_of(volume)),),
         (
@@ -228,7 +229,7 @@ def _exclusion(volume: Volume, verdicts: NodeVerdicts) -> str:
     where = f" in zones {named(verdicts.zones_far)}" if len(verdicts.zones_far) > 1 else ""
     where = where or (f" in zone {verdicts.zones_far[0]}" if verdicts.zones_far else "")
     count = len(verdicts.far)
-    return f"Volume {volume.name} is in {place_of(volume)}, which excludes {count} node{'s' * (count > 1)}{where}."
+    return f"Volume {volume.name} is {within(place_of(volume))}, which excludes {count} node{'s' * (count > 1)}{where}."
 
 
 def _remedy(facts: Facts, pod: Pod, verdicts: NodeVerdicts) -> Step:

@@ -30,11 +30,18 @@ def test_a_zone_is_a_zone_by_the_key_of_any_driver(key: str, zone: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "values"), [(HOST, ["n1"]), ("topology.gke.io/zone", ["a", "b"]), ("x.example/rack", ["7"])]
+    ("key", "values", "place"),
+    [
+        (HOST, ["n1"], "node n1"),
+        ("topology.topolvm.io/node", ["n1"], "node n1"),
+        ("topology.gke.io/zone", ["a", "b"], "zone a or b"),
+        ("csi.hetzner.cloud/location", ["nbg1"], "location nbg1"),
+        ("x.example/shelf", ["7"], "x.example/shelf in (7)"),
+    ],
 )
-def test_what_is_no_single_zone_is_shown_as_it_is(key: str, values: list[str]) -> None:
+def test_another_place_is_named_too_and_else_shown_as_it_is(key: str, values: list[str], place: str) -> None:
     (made,) = facts_of(located(key, *values)).snapshot.volumes.values()
-    assert place_of(made) == f"{key} in ({', '.join(values)})"
+    assert place_of(made) == place
 
 
 def test_the_volume_that_excludes_the_zones_is_named() -> None:

@@ -30,6 +30,7 @@ _OF_THE_CLUSTER: Final = frozenset({"PersistentVolume", "Node", "CSINode", "CSID
 R = TypeVar("R", bound=Record)
 
 _ABSENT: Final = "not in the input"
+_DAMAGED: Final = "damaged in the input"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +90,7 @@ def facts_of_dump(gathering: Gathering, now: datetime, complete: Collection[Sour
     What `why dump` wrote says itself what it has.
     """
     if gathering.headers:
-        return _facts_by_header(gathering, joined(gathering.headers), now)
+        return _without_damaged(_facts_by_header(gathering, joined(gathering.headers), now), gathering)
     facts = gathering.facts(min(now, gathering.written_at or now), (), {}, everywhere=True)
     read = {source for source, resource in RESOURCES.items() if resource.kind in gathering.kinds} | set(complete)
     absent = _MAY_BE_EMPTY - referred(facts.snapshot, absent_classes(facts))
@@ -99,7 +100,15 @@ def facts_of_dump(gathering: Gathering, now: datetime, complete: Collection[Sour
         # Every node has a CSINode; of CSIDrivers a cluster may have none, and that is often the cause.
         read |= absent & {Source.CSI_DRIVERS}
     skipped = {source: _ABSENT for source in RESOURCES if source not in read}
-    return replace(facts, read=frozenset(read), skipped=skipped, events_end=gathering.last_event)
+    facts = replace(facts, read=frozenset(read), skipped=skipped, events_end=gathering.last_event)
+    return _without_damaged(facts, gathering)
+
+
+def _without_damaged(facts: Facts, gathering: Gathering) -> Facts:
+    """Return the facts with each kind as not read of which an object could not be read: it would count as missing."""
+    damaged = {source for source, resource in RESOURCES.items() if resource.kind in gathering.damaged}
+    skipped = {source: _DAMAGED for source in RESOURCES if source in damaged}
+    return replace(facts, read=facts.read - damaged, skipped={**facts.skipped, **skipped})
 
 
 def _facts_by_header(gathering: Gathering, header: DumpHeader, now: datetime) -> Facts:

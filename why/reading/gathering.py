@@ -92,8 +92,9 @@ _GLANCE: Final = msgspec.json.Decoder(_Glance)
 class Gathering:
     """Collects objects and returns facts. `faults` are lines for the user about objects that could not be read.
 
-    `kinds` are those of which it was given an object, `ignored` counts the objects of kinds that it has no use for. Of
-    two objects with the same kind and name the newer one counts; `duplicates` names those of which neither is newer.
+    `kinds` are those of which it was given an object, `damaged` those of which one could not be read, `ignored` counts
+    the objects of kinds that it has no use for. Of two objects with the same kind and name the newer one counts;
+    `duplicates` names those of which neither is newer.
 
     `only_waiting` drops bound objects that nothing pending uses, so that a large cluster takes no more memory than what
     is pending in it. Pods have to be added first then, claims second, again if it `lacks_originals`, and volumes third.
@@ -105,6 +106,7 @@ class Gathering:
         self._copied: set[str] = set()
         self._idle_classes: set[str] = set()
         self.faults: list[str] = []
+        self.damaged: set[str] = set()
         self.duplicates: list[str] = []
         self.headers: list[DumpHeader] = []
         self.kinds: set[str] = set()
@@ -142,8 +144,10 @@ class Gathering:
                 self._record(kind, raw)
         except MalformedObject as error:
             self.faults.append(f"{source}: {error}")
+            self.damaged.add(kind)
         except msgspec.MsgspecError as error:
             self.faults.append(f"{source}: {kind}: {error}")
+            self.damaged.add(kind)
 
     def take_driver_pod(self, raw: bytes | Raw) -> None:
         """Add a pod only as one of a driver, if it is one: of the others nothing is kept."""

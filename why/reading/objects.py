@@ -19,6 +19,10 @@ _HEAD: Final = re.compile(rb'\s*\{\s*"apiVersion"\s*:\s*"([^"\\]*)"\s*,\s*"kind"
 """How objects begin that the API or kubectl wrote; anything else is decoded to determine its kind."""
 
 
+_KIND: Final = re.compile(rb"\bkind\"?\s*:\s*\"?(\w+)")
+_LOOKED_AT: Final = 64 << 10
+
+
 class _Status(Struct):
     """What the API server answers if it has no objects, such as a user without the right to list them."""
 
@@ -29,9 +33,12 @@ _STATUS: Final = msgspec.json.Decoder(_Status)
 
 
 class ObjectSink(Protocol):
-    """Receives the objects of files; `faults` are lines for the user about what could not be read."""
+    """Receives the objects of files; `faults` are lines for the user about what could not be read, and `damaged` the
+    kinds of which an object may be missing therefore.
+    """
 
     faults: list[str]
+    damaged: set[str]
 
     def take(self, raw: bytes | Raw, api: str, kind: str, source: str) -> None:
         """Receive an object of this kind; `api` is its apiVersion, and both are empty if it does not state them."""
@@ -47,6 +54,7 @@ def pass_objects(contents: memoryview, source: str, sink: ObjectSink) -> int:
     for document in documents(contents):
         if isinstance(document, Unreadable):
             faults.append(f"{source}, line {document.line}: {document.problem}")
+            sink.damaged |= _kinds_in(contents)
             continue
         if document.envelope.kind == "Status":
             faults.append(f"{source}: the API server's answer instead of objects: {_message(document)}")
@@ -60,6 +68,11 @@ def pass_objects(contents: memoryview, source: str, sink: ObjectSink) -> int:
         raise WhyError(f"{faults[0]}. {EXPECTED}")
     sink.faults += faults
     return count
+
+
+def _kinds_in(contents: memoryview) -> set[str]:
+    """Return the kinds that are named where a damaged file begins: what is missing of it is mostly one of these."""
+    return {name.decode().removesuffix("List") for name in _KIND.findall(contents[:_LOOKED_AT])}
 
 
 def _message(status: Document) -> str:

@@ -42,8 +42,19 @@ def key(document: Document) -> tuple[str, str]:
     return document["kind"], document["metadata"]["name"]
 
 
+class _Dumper(yaml.SafeDumper):
+    """Writes texts of several lines as they are."""
+
+
+def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|" if "\n" in value else None)
+
+
+_Dumper.add_representer(str, _text)
+
+
 def dump(value: object) -> str:
-    return yaml.safe_dump(value, sort_keys=False, width=1000)
+    return yaml.dump(value, Dumper=_Dumper, sort_keys=False, width=1000)
 
 
 def indented(value: object, spaces: int) -> str:

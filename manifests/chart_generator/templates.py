@@ -26,6 +26,8 @@ _REPLACED: Final = {
     NAMESPACE: "{{ .Release.Namespace }}",
     "app.kubernetes.io/managed-by: kustomize": "app.kubernetes.io/managed-by: {{ .Release.Service }}",
     "scheduler.cloud.example/": '{{ include "pvc-prebinder.annotationPrefix" . }}',
+    "_url: docs/": "_url: {{ .Values.alerts.runbookBaseURL }}/",
+    '"query": "docs"': '"query": {{ .Values.alerts.runbookBaseURL | quote }}',
 }
 _SCHEDULER_CONFIG: Final = "FULLNAME-scheduler-config"
 _EXTENDER_SERVICE: Final = ("Service", "FULLNAME-extender")
@@ -83,7 +85,7 @@ def _template(original: Document) -> str:
         content = "    {{- toYaml .Values.scheduler.config | nindent 4 }}\n"
         text = dump(document | {"data": {}}).replace("data: {}\n", f"data:\n  config.yaml: |\n{content}")
     else:
-        # What Prometheus expands when an alert fires must not be expanded by Helm.
+        # What Prometheus and Grafana expand must not be expanded by Helm.
         text = dump(document).replace("{{", '{{ "{{" }}')
     text = workload_text(document, text)
     if key(document) == _EXTENDER_SERVICE:

@@ -33,6 +33,9 @@ COMPONENTS = ("controller", "extender", "scheduler")
 WITHOUT_METRICS = ("view",)
 SCRAPED = {"up": frozenset[str]()}
 """What Prometheus adds by itself; `job` comes with every series."""
+PLACE = ("cluster", "namespace")
+"""Whose series it is: `namespace` is what the Operator adds, `cluster` what those add who collect from several."""
+AGGREGATION = re.compile(r"\b(?:count|max|min|sum|group|avg)\b(?: by \(([^)]*)\))?")
 AGGREGATIONS = frozenset(["by", "count", "max", "min", "sum", "without"])
 FUNCTIONS = frozenset(
     ["on", "absent", "histogram_quantile", "increase", "last_over_time", "min_over_time", "rate", "time"]
@@ -145,10 +148,21 @@ async def test_a_rule_groups_by_labels_that_its_metrics_have(rule: dict[str, Any
     labels = {
         label for name in names(rule["expr"]) & series.keys() for label_set in series[name] for label in label_set
     } or {"storage_class"}
+    labels |= set(PLACE)
     grouped = {word.strip() for group in re.findall(r"by \(([^)]*)\)", rule["expr"]) for word in group.split(",")}
     assert grouped <= labels
     mentioned = set(re.findall(r"\$labels\.([a-z_]+)", rule.get("annotations", {}).get("description", "")))
     assert mentioned <= (grouped or labels)
+
+
+@pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule.get("alert") or rule["record"])
+def test_a_rule_never_mixes_clusters(rule: dict[str, Any]) -> None:
+    """Two clusters with one leader each have one leader each, not two."""
+    expression = re.sub(r"\{[^}]*\}", "", rule["expr"])
+    for grouped in AGGREGATION.findall(expression):
+        assert tuple(grouped.split(", ")[:2]) == PLACE, expression
+    matched = re.findall(r"\bon \(([^)]*)\)", expression)
+    assert all(tuple(labels.split(", ")[:2]) == PLACE for labels in matched), expression
 
 
 @pytest.mark.parametrize("rule", ALERTS, ids=lambda rule: rule["alert"])

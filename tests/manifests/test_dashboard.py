@@ -14,7 +14,7 @@ from tests.manifests.test_alerts import SCRAPED, SELECTOR, exported, job_exists,
 
 FOLDER: Final = Path(__file__).parents[2] / "manifests" / "components" / "dashboard"
 DASHBOARD: Final[dict[str, Any]] = json.loads((FOLDER / "pvc-prebinder.json").read_text())
-ADDED: Final = frozenset({"job", "instance"})
+ADDED: Final = frozenset({"job", "instance", "cluster", "namespace"})
 """Labels that every series has by being scraped."""
 
 
@@ -55,3 +55,42 @@ async def test_a_query_names_metrics_and_labels_that_exist(query: dict[str, Any]
     grouped = {word.strip() for group in re.findall(r"by \(([^)]*)\)", query["expr"]) for word in group.split(",")}
     assert grouped <= labels
     assert set(re.findall(r"{{(\w+)}}", query["legendFormat"])) <= grouped
+
+
+@pytest.mark.parametrize("panel", GRAPHS, ids=lambda panel: panel["title"])
+def test_a_panel_says_what_is_good_or_bad_and_links_to_what_helps(panel: dict[str, Any]) -> None:
+    assert panel["description"].endswith(".")
+    (link,) = panel["links"]
+    assert (FOLDER.parents[2] / link["url"].replace("${docs}", "docs")).is_file(), link["url"]
+    assert panel["fieldConfig"]["defaults"]["unit"]
+    assert panel["datasource"] == {"type": "prometheus", "uid": "${datasource}"}
+
+
+def test_a_series_of_a_cause_links_to_its_page() -> None:
+    linked = [panel for panel in GRAPHS if panel["fieldConfig"]["defaults"].get("links")]
+    assert linked == [panel for panel in GRAPHS if "{{reason}}" in panel["targets"][0]["legendFormat"]]
+    for panel in linked:
+        (link,) = panel["fieldConfig"]["defaults"]["links"]
+        assert link["url"] == "${docs}/causes/${__field.labels.reason}.md"
+
+
+@pytest.mark.parametrize("query", QUERIES, ids=lambda query: query["expr"])
+def test_a_query_is_of_the_chosen_clusters_and_keeps_them_apart(query: dict[str, Any]) -> None:
+    selectors = [selector for _, selector in SELECTOR.findall(query["expr"])]
+    assert selectors
+    for selector in selectors:
+        assert 'cluster=~"$cluster",namespace=~"$namespace"' in selector
+    # A heat map has one scale of buckets for all.
+    assert query["format"] == "heatmap" or re.findall(r"by \(([^,)]*)", query["expr"]) == ["cluster"]
+    assert "[$__rate_interval]" in query["expr"] or "rate(" not in query["expr"]
+
+
+def test_its_variables_are_the_data_source_the_place_and_where_links_lead() -> None:
+    source, cluster, namespace, docs = DASHBOARD["templating"]["list"]
+    assert (source["type"], docs["type"], docs["hide"]) == ("datasource", "constant", 2)
+    assert [cluster["name"], namespace["name"]] == ["cluster", "namespace"]
+    # Where there is one cluster its series have no such label, and ".*" selects them all the same.
+    assert cluster["allValue"] == namespace["allValue"] == ".*"
+    assert 'cluster=~"$cluster"' in namespace["definition"]
+    assert all("${docs}/" in link["url"] for link in DASHBOARD["links"])
+    assert not DASHBOARD["editable"]

@@ -305,9 +305,24 @@ def test_production_without_what_an_older_cluster_lacks_is_documented(version: s
 
 @pytest.mark.parametrize("version", KUSTOMIZE_VERSIONS)
 def test_a_prometheus_that_selects_by_labels_is_given_them_as_documented(version: str) -> None:
-    documents = by_name(overlay_of_base(["alerts"], version, **documented("alerts.md", "PrometheusRule")))
+    documents = by_name(overlay_of_base(["alerts"], version, **documented("alerts.md", "release\n        value")))
     for kind in ("PodMonitor", "PrometheusRule"):
         assert documents[kind, SYSTEM, "pvc-prebinder"]["metadata"]["labels"]["release"] == "monitoring"
+
+
+@pytest.mark.parametrize("version", KUSTOMIZE_VERSIONS)
+def test_runbooks_begin_with_an_address_as_documented(version: str, tmp_path: Path) -> None:
+    kustomization = documented("alerts.md", "replacements")
+    address = documented("alerts.md", "kind: ConfigMap\n")
+    (tmp_path / "docs.yaml").write_text(yaml.safe_dump(address))
+    alerts = relative(MANIFESTS / "components" / "alerts", tmp_path)
+    write_kustomization(tmp_path, **kustomization, components=[alerts])
+    rendered = built(tmp_path, version)
+    assert {document["kind"] for document in rendered} == {"PodMonitor", "PrometheusRule"}
+    groups = by_name(rendered)["PrometheusRule", SYSTEM, "pvc-prebinder"]["spec"]["groups"]
+    notes = [rule["annotations"] for group in groups for rule in group["rules"] if "alert" in rule]
+    for url in (note[key] for note in notes for key in ("runbook_url", "cause_url") if key in note):
+        assert url.startswith(f"{address['data']['address']}/"), url
 
 
 def test_the_documented_monitor_scrapes_the_agents() -> None:

@@ -164,6 +164,21 @@ def test_network_policies_can_be_left_out_or_limit_egress(helm: Helm) -> None:
 
 
 @needs_helm
+def test_runbooks_and_links_begin_with_the_address_of_the_docs(helm: Helm) -> None:
+    base = "https://git.example.com/docs"
+    documents = by_name(helm.template(*EVERYTHING, f"--set=alerts.runbookBaseURL={base}"))
+    groups = documents["PrometheusRule", SYSTEM, "pvc-prebinder"]["spec"]["groups"]
+    alerts = [rule for group in groups for rule in group["rules"] if "alert" in rule]
+    for alert in alerts:
+        notes = alert["annotations"]
+        assert notes["runbook_url"] == f"{base}/runbooks/{alert['alert']}.md"
+        assert notes.get("cause_url") in {None, f"{base}/causes/{{{{ $labels.reason }}}}.md"}
+    board = json.loads(documents["ConfigMap", SYSTEM, "pvc-prebinder-dashboard"]["data"]["pvc-prebinder.json"])
+    (constant,) = (each for each in board["templating"]["list"] if each["type"] == "constant")
+    assert constant["query"] == base
+
+
+@needs_helm
 def test_helm_test_looks_at_the_installation_with_the_controllers_account(helm: Helm) -> None:
     documents = helm.template()
     (pod,) = (each for each in documents if each["kind"] == "Pod")

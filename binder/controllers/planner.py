@@ -23,6 +23,7 @@ from typing import Final
 from binder.assignment.volume_policy import reject_health
 from binder.controllers.available_volumes import AvailableVolumes
 from binder.controllers.batcher import Batch, Batcher
+from binder.controllers.nodes_to_come import NodesToCome
 from binder.health.node_storage import NodeStorage
 from binder.matching.index import VolumeIndex
 from binder.matching.matching import class_of
@@ -32,9 +33,10 @@ from binder.model.demand import Demand
 from binder.model.ledger import Ledger
 from binder.model.view import PlanSettings, View
 from binder.model.waiting_pod import Waiting, all_waiting, refreshed
+from binder.new_nodes.joining import plan_with_new_nodes
 from binder.planning.claim_standing import mode_of
 from binder.planning.commitment import decisive
-from binder.planning.plan import Caches, holds_of, plan, selections_of
+from binder.planning.plan import Caches, holds_of, selections_of
 from binder.planning.pod_claims import open_claims
 from binder.planning.pod_demand import demand_of
 from binder.planning.spare_volumes import spare_volumes
@@ -64,17 +66,19 @@ Solving = Callable[[], AbstractContextManager[Solve]]
 class Planner:
     """Decides about pods. Keeps the ledger in sync with the store."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what it needs of its term, by name
         self,
         store: Store,
         gate: HealthGate,
         clock: Clock,
         settings: PlanSettings,
         *,
+        to_come: NodesToCome,
         aside: Aside,
         solving: Solving,
     ) -> None:
         self._aside, self._solving = aside, solving
+        self._to_come = to_come
         self._caches = Caches()
         self._node_storage = NodeStorage()
         self._store = store
@@ -104,6 +108,7 @@ class Planner:
             stack.callback(self._stop_provisioning)
             for storage_class in self._store.snapshot().classes.values():
                 self._follow_provisioning(storage_class)
+            stack.enter_context(self._to_come.following())
             stack.enter_context(self._store.volumes.listening(self._volume_changed))
             stack.enter_context(self._store.claims.listening(self._claim_changed))
             stack.enter_context(self._store.pods.listening(self._pod_changed))
@@ -187,6 +192,7 @@ class Planner:
         await self._answer(requests, await self._planned(pods, now))
 
     async def _planned(self, pods: Sequence[Pod], now: datetime) -> Mapping[str, Decision | Exception]:
+        await self._to_come.refresh()
         view, changed = self._view(), self._changed
         self._changed = {}
         try:
@@ -231,6 +237,7 @@ class Planner:
             silent=self._gate.silent(),
             node_storage=self._node_storage,
             waiting=self._waiting,
+            new_nodes=self._to_come.known(),
             pools=PoolLedger() if provisioning is None else provisioning.ledger(snapshot, self._clock.now()),
         )
 
@@ -334,7 +341,7 @@ def _decided(
     """
     try:
         with solving() as solve:
-            return {decision.pod.key: decision for decision in plan(view, pods, now, caches, solve)}
+            return {decision.pod.key: decision for decision in plan_with_new_nodes(view, pods, now, caches, solve)}
     except Exception as error:
         if len(pods) == 1:
             return {pods[0].key: error}

@@ -256,12 +256,14 @@ class Reconciler:
         self.announcer.reserved(decision)
         self.wakeups.forget(decision.pod.key)
         self._progress(decision.pod.key).forget_failures()
+        if isinstance(decision, Reserve) and decision.new_node is not None:
+            self.planner.settled(decision.pod.key)
+            return None
         held = {placement.claim.key for placement in decision.placements}
         unread = {key: claim for key, claim in known.items() if key not in held}
+        node = decision.node if isinstance(decision, Reserve) else ""
         prebound = decision.placements if isinstance(decision, Reserve) and decision.mode is Mode.PREBIND else ()
-        return await self._lift(
-            decision.pod, unread, None, node=_node_of(decision), prebound=prebound, waits=outcome.gate_waits
-        )
+        return await self._lift(decision.pod, unread, None, node=node, prebound=prebound, waits=outcome.gate_waits)
 
     async def _provision(self, decision: Provision) -> float | None:
         """Have the volumes of the pod made on one node. Its gate stays until all of its claims are bound."""
@@ -390,10 +392,6 @@ class Reconciler:
             self.announcer.forget(key)
             self._pods.pop(key, None)
         return again
-
-
-def _node_of(decision: Reserve | Finish) -> str:
-    return decision.node if isinstance(decision, Reserve) else ""
 
 
 def _classes(claims: Iterable[Claim]) -> set[str]:

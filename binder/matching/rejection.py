@@ -80,6 +80,8 @@ class Reason(StrEnum):
     CLAIM_NOT_OWNED = "ClaimNotOwned"
     REQUESTED_VOLUME_MISSING = "RequestedPVMissing"
     REQUESTED_VOLUME_MISMATCH = "RequestedPVMismatch"
+    WAITING_FOR_NEW_NODE = "WaitingForNewNode"
+    ROOM_WITHOUT_DISK = "RoomWithoutDisk"
     TOO_MANY_CLAIMS = "TooManyClaims"
     MODE_OFF = "ModeOff"
     POD_GATED = "SchedulingGated"

@@ -5,7 +5,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from binder.matching.rejection import Reason, Rejection
-from kube.objects.model import Claim, Pod, Volume
+from kube.objects.model import Claim, Node, Pod, Volume
 
 
 class Mode(StrEnum):
@@ -36,7 +36,8 @@ class Reserve:
     `zone` is the zone of the topology chosen, empty if the nodes carry no zone label. `node` is a node that fits the
     pod and from which all its volumes are accessible. `local_nodes` names the only nodes from which a local volume is
     accessible, for the reserved-nodes annotation; empty if the volumes are zonal or accessible everywhere. `limits`:
-    why the mode is annotate although the classes have another one (binder.planning.commitment).
+    why the mode is annotate although the classes have another one (binder.planning.commitment). `new_node`: the node
+    does not exist yet, and one like this is expected from an autoscaler.
     """
 
     pod: Pod
@@ -46,6 +47,7 @@ class Reserve:
     local_nodes: tuple[str, ...]
     placements: tuple[Placement, ...]
     limits: tuple[str, ...] = ()
+    new_node: Node | None = None
 
     @property
     def volumes(self) -> tuple[Volume, ...]:

@@ -9,6 +9,7 @@ from binder.health.node_storage import NodeStorage
 from binder.matching.index import VolumeIndex
 from binder.model.decision import Mode
 from binder.model.ledger import Ledger
+from binder.model.new_nodes import NewNodes
 from binder.model.waiting_pod import Waiting
 from binder.provisioning.ledger import PoolLedger
 from binder.reservation.contract import Annotations
@@ -52,8 +53,8 @@ class View:
     `hints`: volume -> the claim that had it as a hint, which blocks no other claim in this pass. `silent`: a driver
     that does not respond -> the verdict on each of its volumes without a recent one. `node_storage` is only a cache of
     what follows from the snapshot; successive views share it. `pools`: what is left of storage from which volumes are
-    provisioned. `waiting`: the pods that wait for a node, as the snapshot shows them, None if that is still to be
-    computed.
+    provisioned. `new_nodes`: what is known of nodes to come, None if none is planned for. `waiting`: the pods that wait
+    for a node, as the snapshot shows them, None if that is still to be computed.
     """
 
     snapshot: Snapshot
@@ -64,5 +65,6 @@ class View:
     hints: Mapping[str, Claim] = Map()
     silent: Mapping[str, Verdict] = Map()
     pools: PoolLedger = field(default_factory=PoolLedger, compare=False, repr=False)
+    new_nodes: NewNodes | None = None
     waiting: Waiting | None = field(default=None, compare=False, repr=False)
     node_storage: NodeStorage = field(default_factory=NodeStorage, compare=False, repr=False)

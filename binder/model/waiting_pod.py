@@ -29,6 +29,7 @@ class WaitingPod:
     has or will have. `hints`: volumes reserved for its other claims by annotation, with their claims. `nodes`: the only
     ones possible for what is being provisioned, None for all; `made`: the claims of that. `open`: claims that may still
     get any volume. `bound`: all of its claims are bound. `begun`: a volume names a claim of it that is not bound.
+    `ahead`: since when it has volumes for which no node existed, None if one did.
     """
 
     pod: Pod
@@ -40,6 +41,7 @@ class WaitingPod:
     open: tuple[Claim, ...] = ()
     bound: bool = False
     begun: bool = False
+    ahead: datetime | None = None
 
     def reserved(self, annotations: Annotations, now: datetime) -> tuple[Volume, ...]:
         """Return the volumes that it has, and those that are reserved for it at this time."""
@@ -90,7 +92,12 @@ def waiting_pod(
         open=tuple(ties.open),
         bound=ties.bound,
         begun=ties.begun,
+        ahead=_ahead(annotations, ties.volumes, pod),
     )
+
+
+def _ahead(annotations: Annotations, volumes: Iterable[Volume], pod: Pod) -> datetime | None:
+    return min((since for volume in volumes if (since := annotations.awaits_node_since(volume, pod))), default=None)
 
 
 def _common(nodes: set[str]) -> frozenset[str] | None:

@@ -34,6 +34,9 @@ def let_go(view: View, decision: Decision, bookings: Bookings) -> Decision:
     if node:
         return replace(decision, node=node)
     if not booked.possible:
+        if booked.waiting.ahead is not None and not booked.waiting.bound:
+            # Autoscalers follow nothing but a bind that is complete.
+            return Wait(decision.pod, Reason.PROGRESSING)
         if leaves_a_node(booked.waiting, view.snapshot.nodes):
             return decision
         return Reject(decision.pod, Reason.NO_NODE_FITS, (_unreachable(decision.pod, booked.volumes),))
@@ -53,13 +56,13 @@ def leaves_a_node(waiting: WaitingPod, nodes: Mapping[str, Node], likely: str = 
     """Whether its volumes leave the pod a node, whatever room that has. `likely` is looked at first.
 
     For bound volumes a node that is still to be added counts as well, because autoscalers do not look at gated pods:
-    unless the volumes exclude each other, or the pod's node selector.
+    unless the volumes exclude each other, or the pod's node selector. So it does for those committed ahead of a node.
     """
     pod, volumes = waiting.pod, (*waiting.volumes, *(volume for _, volume in waiting.hints))
     first = (nodes[name] for name in (likely, *_hosts(volumes)) if name in nodes)
     if any(_fits(pod, volumes, node) for node in chain(first, nodes.values())):
         return True
-    return waiting.bound and _could_be_added(pod, volumes, nodes)
+    return (waiting.bound or waiting.ahead is not None) and _could_be_added(pod, volumes, nodes)
 
 
 def _could_be_added(pod: Pod, volumes: Sequence[Volume], nodes: Mapping[str, Node]) -> bool:

@@ -4,10 +4,12 @@ No decision depends on them. The reason of a rejection is the word that metrics,
 """
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from typing import Final, Literal, TypeVar
 
 from binder.matching.rejection import Reason
 from binder.model.decision import Finish, Lost, Mode, Provision, Reject, Reserve
+from binder.new_nodes.ahead import PodAhead
 from kube.client.event_recorder import EventDraft, EventSink, ObjectRef
 from kube.clock import Elapsed
 from kube.objects.model import Claim, Pod
@@ -45,6 +47,9 @@ _NEXT_STEP: Final = {
     Reason.NO_VOLUME_FITS: "Add a volume that fits, or change the claim.",
     Reason.REQUESTED_VOLUME_MISMATCH: "Name another volume, or none, in a new claim, or clear the volume's claimRef.",
     Reason.EXPLANATION_PENDING: "Many pods were rejected at once; the reason follows when this pod is retried.",
+    Reason.WAITING_FOR_NEW_NODE: "It is its turn when those pods have their nodes.",
+    Reason.ROOM_WITHOUT_DISK: "An autoscaler judges only whether a node has room for the pod, not whether it has the"
+    " disk. Free a volume, or add a node whose disk is offered as a volume.",
     Reason.TOO_MANY_CLAIMS: "Use fewer claims, or let kube-scheduler place the pod without a reservation"
     " (scheduling gate removed, classes in mode off).",
     Reason.SELECTOR_TOO_LARGE: "Give the volumes a label in common, and select that one in a new claim.",
@@ -71,6 +76,8 @@ class Announcer:
         """
         bound = isinstance(decision, Finish) or decision.mode is Mode.COMPLETE
         where = f" in zone {decision.zone}" if isinstance(decision, Reserve) and decision.zone else ""
+        if isinstance(decision, Reserve) and decision.new_node is not None:
+            where += ", for a node that an autoscaler has yet to add there"
         reason, verb = (BOUND, "Bound") if bound else (RESERVED, "Reserved")
         limits = _hint_text(decision)
         if not self._is_news(decision.pod, (reason, limits, tuple(volume.name for volume in decision.volumes))):
@@ -128,6 +135,21 @@ class Announcer:
             return
         self._publish(_claim_reference(lost.placement.claim), ObjectRef.of_pod(decision.pod), "Warning", LOST, note)
         self._publish(ObjectRef.of_pod(decision.pod), None, "Warning", LOST, note)
+
+    def node_late(self, waiting: PodAhead, now: datetime) -> None:
+        """Report to a pod that the node for which its volumes were committed has not come."""
+        if not self._is_news(waiting.pod, (Reason.WAITING_FOR_NEW_NODE, waiting.since)):
+            return
+        minutes = int((now - waiting.since).total_seconds() // 60)
+        volumes = ", ".join(volume.name for volume in waiting.volumes)
+        where = ", ".join(sorted(f"zone {zone}" for _, zone in waiting.places if zone)) or "reach of them"
+        note = (
+            f"Waiting for a new node for {minutes} min: {volumes} were bound so that an autoscaler adds a node in "
+            f"{where}, and none fits the pod. See what the autoscaler says of the pod: `pvc-prebinder why -n "
+            f"{waiting.pod.namespace} pod/{waiting.pod.name}`. Nothing more is bound ahead of nodes there"
+        )
+        reason = str(Reason.WAITING_FOR_NEW_NODE)
+        self._publish(ObjectRef.of_pod(waiting.pod), None, "Warning", reason, shortened(note, NOTE_BYTES))
 
     def write_rejected(self, pod: Pod, why: str) -> None:
         """Report on the pod how the API server, or a policy in it, rejected a write for its volumes."""

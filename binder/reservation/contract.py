@@ -20,6 +20,8 @@ from kube.store.snapshot import Snapshot
 DEFAULT_PREFIX: Final = OWN_PREFIX
 STRICT: Final = "strict"
 """The value of the annotation `topology` for provisioners that run with --strict-topology, which no object shows."""
+JOIN_VOLUMES: Final = "join-volumes"
+"""The value of the annotation `new-nodes` for volumes that an autoscaler's new nodes in their zone can use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +140,12 @@ class Annotations:
     """On a StorageClass: a volume this old is part of what its driver reports as free, at the latest."""
     topology = _key("topology")
     """On a StorageClass: STRICT if a volume is made for the selected node, or not at all."""
+    new_nodes = _key("new-nodes")
+    """On a StorageClass: JOIN_VOLUMES if volumes may be committed before a node exists that can use them."""
+    new_node_within = _key("new-node-within")
+    """On a StorageClass: the longest that an autoscaler needs for a node; later the wait is reported."""
+    awaits_node = _key("awaits-node")
+    """On a volume: the uid of the pod for which it was committed before a node existed, and when."""
     selected_at = _key("selected-at")
     """On a claim: when we selected the node where its volume is provisioned."""
     gate = _key("volumes")
@@ -184,11 +192,24 @@ class Annotations:
 
     def report_after_of(self, storage_class: StorageClass) -> timedelta | None:
         """Return the class's `report-after`; None if it has none, or one that cannot be read."""
-        text = value_of(storage_class.annotations, self.report_after)
-        try:
-            return None if text is None else parse_duration(text)
-        except ValueError:
-            return None
+        return _duration(value_of(storage_class.annotations, self.report_after))
+
+    def joins_new_nodes(self, storage_class: StorageClass) -> bool:
+        """Whether volumes of the class may be committed before a node exists that can use them."""
+        return value_of(storage_class.annotations, self.new_nodes) == JOIN_VOLUMES
+
+    def new_node_within_of(self, storage_class: StorageClass) -> timedelta | None:
+        """Return the class's `new-node-within`; None if it has none, or one that cannot be read."""
+        return _duration(value_of(storage_class.annotations, self.new_node_within))
+
+    def awaits_node_since(self, volume: Volume, pod: Pod) -> datetime | None:
+        """Return since when the volume is committed to this pod ahead of a node; None if it is not."""
+        uid, _, since = (value_of(volume.annotations, self.awaits_node) or "").partition(" ")
+        return parse_time(since) if uid and uid == pod.uid else None
+
+    def ahead_of_node(self, pod: Pod, now: datetime) -> dict[str, str]:
+        """Return the annotation that records, in the write that commits a volume, that the pod has no node yet."""
+        return {self.awaits_node: f"{pod.uid} {format_time(now)}"}
 
     def parse_volume(self, annotations: Pairs) -> Parsed[VolumeReservation]:
         known = self._of_volume
@@ -317,6 +338,13 @@ def parse_time(text: str | None) -> datetime | None:
         moment = datetime.fromisoformat(text or "")
         return moment.astimezone(UTC) if moment.tzinfo else None
     except (ValueError, OverflowError):
+        return None
+
+
+def _duration(text: str | None) -> timedelta | None:
+    try:
+        return None if text is None else parse_duration(text)
+    except ValueError:
         return None
 
 

@@ -209,7 +209,15 @@ def _cause(volume: Volume, reservation: VolumeReservation, claim: Claim | None, 
         return Cause.SUPERSEDED
     if not _has_consumer(claim, look.snapshot):
         return Cause.POD_DELETED
-    return None if _reachable(volume, claim, look) else Cause.NODE_GONE
+    if _reachable(volume, claim, look) or _is_ahead_of_node(volume, claim, look):
+        return None
+    return Cause.NODE_GONE
+
+
+def _is_ahead_of_node(volume: Volume, claim: Claim, look: Look) -> bool:
+    """Whether the volume was committed for a node that does not exist yet, to a pod that still uses the claim."""
+    users = (look.snapshot.pods[key] for key in look.snapshot.pods_by_claim.get(claim.key, ()))
+    return any(look.annotations.awaits_node_since(volume, user) is not None for user in users)
 
 
 def _cause_on_claim(claim: Claim, reservation: ClaimReservation, now: datetime) -> Cause:

@@ -14,6 +14,7 @@ import msgspec
 from binder.reservation.contract import Annotations, ClaimReservation, VolumeReservation, format_time
 from binder.reservation.pins import ReplicaHold, for_hold, hold_keys, names_as_pinned
 from kube.objects.model import BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE, Claim, Volume, value_of
+from kube.persistent_map import Map
 
 Patch = Mapping[str, Any]
 
@@ -63,9 +64,18 @@ def reserve_volume(reservation: VolumeReservation, annotations: Annotations) -> 
     return {"metadata": {"annotations": annotations.without_place() | annotations.for_volume(reservation)}}
 
 
-def commit_volume(reservation: VolumeReservation, volume: Volume, claim: Claim, annotations: Annotations) -> Patch:
-    """Mode prebind: the same, and the claimRef in the same write."""
+def commit_volume(
+    reservation: VolumeReservation,
+    volume: Volume,
+    claim: Claim,
+    annotations: Annotations,
+    ahead: Mapping[str, str] = Map(),
+) -> Patch:
+    """Mode prebind: the same, and the claimRef in the same write. `ahead`: what records that there is no node yet."""
     values = annotations.without_place() | annotations.for_volume(reservation) | annotations.claim_ref_record(claim)
+    if value_of(volume.annotations, annotations.awaits_node) is not None:
+        values[annotations.awaits_node] = None
+    values |= ahead
     if not names_uid(volume):
         return {"metadata": {"annotations": values}, "spec": {"claimRef": name_reference(claim)}}
     values[BOUND_BY_CONTROLLER] = "yes"
@@ -92,8 +102,8 @@ def release_volume(volume: Volume, annotations: Annotations, *, clear_reference:
     keys = annotations.keys_on_volume(volume)
     if not clear_reference:
         return {"metadata": {"annotations": dict.fromkeys(keys)}}
-    if value_of(volume.annotations, BOUND_BY_CONTROLLER) is not None:
-        keys += (BOUND_BY_CONTROLLER,)
+    beside = (BOUND_BY_CONTROLLER, annotations.awaits_node)
+    keys += tuple(key for key in beside if value_of(volume.annotations, key) is not None)
     return {"metadata": {"annotations": dict.fromkeys(keys)}, "spec": {"claimRef": None}}
 
 

@@ -132,7 +132,9 @@ class Applier:
             return reserve_volume(reservation, self.settings.annotations)
         if _is_left_untouched(placement, decision.mode):
             reservation = replace(reservation, zone=decision.zone, nodes=decision.local_nodes)
-        return commit_volume(reservation, placement.volume, claim, self.settings.annotations)
+        annotations = self.settings.annotations
+        ahead = {} if decision.new_node is None else annotations.ahead_of_node(decision.pod, now)
+        return commit_volume(reservation, placement.volume, claim, annotations, ahead)
 
     def _is_held(self, volume: Volume, claim: Claim, mode: Mode, now: datetime) -> bool:
         reservation = self.settings.annotations.reservation_of(volume)

@@ -42,7 +42,8 @@ class Preconditions:
         self._require_same(decision.pod, pod)
         if not may_commit(decision.pod, self._client.snapshot()):
             raise OutdatedDecision(f"kube-scheduler may be scheduling a pod with the claims of {decision.pod.key}")
-        self._require_fit(decision.pod, decision.node, decision.volumes)
+        if decision.new_node is None:
+            self._require_fit(decision.pod, decision.node, decision.volumes)
         pairs = zip(claims, decision.placements, strict=True)
         return replace(decision, placements=tuple(Placement(claim, planned.volume) for claim, planned in pairs))
 

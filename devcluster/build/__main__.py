@@ -1,16 +1,16 @@
 """`python -m devcluster.build` builds everything that the demo and the tests need, ahead of time.
 
 `python -m devcluster.build node` builds what a cluster with a real node needs, `python -m devcluster.build sidecars`
-one with the sidecars of CSI drivers.
+one with the sidecars of CSI drivers, `python -m devcluster.build autoscaler` one with an autoscaler.
 """
 
 import sys
 
 from devcluster.build.binaries import ensure
-from devcluster.build.modules import KWOK, MOCK_DRIVER, NODE, SANITY, SIDECARS, control_plane
+from devcluster.build.modules import KARPENTER, KWOK, MOCK_DRIVER, NODE, SANITY, SIDECARS, control_plane
 from devcluster.errors import ClusterError
 
-_SETS = {"": (KWOK, SANITY), "node": NODE, "sidecars": (KWOK, *SIDECARS)}
+_SETS = {"": (KWOK, SANITY), "node": NODE, "sidecars": (KWOK, *SIDECARS), "autoscaler": (KWOK, KARPENTER)}
 
 
 def main() -> int:

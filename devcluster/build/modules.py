@@ -131,4 +131,7 @@ SIDECARS: Final = (
 external-provisioner is of the release before, which is for client-go of Kubernetes 1.36.
 """
 
+KARPENTER: Final = Module("karpenter", {"karpenter": "./"})
+"""An autoscaler: Karpenter with its provider kwok."""
+
 SANITY: Final = Module("sanity", {"csi-sanity": "github.com/kubernetes-csi/csi-test/v5/cmd/csi-sanity"})

@@ -180,7 +180,7 @@ def decoded_part(parts: DecodedParts[V], raw: wire.RawPart, path: str) -> V | No
 
 
 def selector(label_selector: wire.LabelSelector) -> LabelSelector:
-    return shared(LabelSelector(pairs(label_selector.match_labels), _requirements(label_selector.match_expressions)))
+    return shared(LabelSelector(pairs(label_selector.match_labels), requirements(label_selector.match_expressions)))
 
 
 def node_selector(selector: wire.NodeSelector | None) -> NodeSelector | None:
@@ -190,13 +190,14 @@ def node_selector(selector: wire.NodeSelector | None) -> NodeSelector | None:
 
 
 def node_selector_term(term: wire.NodeSelectorTerm) -> NodeSelectorTerm:
-    return NodeSelectorTerm(_requirements(term.match_expressions), _requirements(term.match_fields))
+    return NodeSelectorTerm(requirements(term.match_expressions), requirements(term.match_fields))
 
 
-def _requirements(requirements: Iterable[wire.Requirement] | None) -> tuple[Requirement, ...]:
+def requirements(raw: Iterable[wire.Requirement] | None) -> tuple[Requirement, ...]:
+    """Return requirements on labels."""
     return tuple(
         shared(Requirement(text(requirement.key), text(requirement.operator), texts(requirement.values)))
-        for requirement in requirements or ()
+        for requirement in raw or ()
     )
 
 

@@ -64,6 +64,8 @@ CAPACITIES: Final = Resource("storage.k8s.io", "v1", "csistoragecapacities", "CS
 ATTACHMENTS: Final = Resource("storage.k8s.io", "v1", "volumeattachments", "VolumeAttachment", namespaced=False)
 DISRUPTION_BUDGETS: Final = Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", namespaced=True)
 LEASES: Final = Resource("coordination.k8s.io", "v1", "leases", "Lease", namespaced=True)
+NODE_POOLS: Final = Resource("karpenter.sh", "v1", "nodepools", "NodePool", namespaced=False)
+"""Karpenter's: a cluster without it does not serve them."""
 EVENTS: Final = Resource("events.k8s.io", "v1", "events", "Event", namespaced=True)
 
 WATCHED: Final = (

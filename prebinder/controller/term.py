@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from random import Random
 
 from binder.controllers.health_controller import HealthController
+from binder.controllers.nodes_to_come import NodesToCome
 from binder.controllers.planner import Planner, Solving
 from binder.controllers.reconciler import Reconciler
 from binder.controllers.release_controller import ReleaseController, Subject
@@ -62,6 +63,7 @@ class Term:
     health_controller: HealthController
     reconciler: Reconciler | None
     release_controller: ReleaseController | None
+    to_come: NodesToCome | None
     queues: Mapping[str, WorkQueue[str] | WorkQueue[Subject]]
     writers: asyncio.Semaphore
 
@@ -72,6 +74,8 @@ class Term:
                 for loop in (self.reconciler, self.release_controller, self.health_controller):
                     if loop is not None:
                         group.create_task(loop.run())
+                if self.to_come is not None:
+                    group.create_task(self.to_come.run())
 
     def stop(self) -> None:
         """Begin nothing more."""
@@ -157,9 +161,11 @@ def compose(  # noqa: PLR0913 - all that a term needs of its process, by name
     completer = Completer(client, checks, clock, metrics.reservations, annotations)
     wakeups, announcer = Wakeups(store, pods, clock), announcer or Announcer(events, clock)
     gate.usable_after_all.append(lambda volume: wakeups.room_in(class_of(volume)))
+    to_come = NodesToCome(api, store, clock, annotations, announcer)
+    to_come.node_came.append(wakeups.room_in)
     reconciler = Reconciler(
         store=store,
-        planner=Planner(store, gate, clock, planning, aside=aside, solving=solving),
+        planner=Planner(store, gate, clock, planning, to_come=to_come, aside=aside, solving=solving),
         gate=gate,
         actor=Actor(preconditions, applier, completer, rollback, locks, turns),
         selected_nodes=SelectedNodes(client, preconditions, locks, turns, clock, annotations),
@@ -196,13 +202,13 @@ def compose(  # noqa: PLR0913 - all that a term needs of its process, by name
         settings=health_update_settings(settings, namespace, only_probed=publish_only),
     )
     if publish_only:
-        return Term(known, probes, health_controller, None, None, {"volumes": volumes}, turns)
+        return Term(known, probes, health_controller, None, None, None, {"volumes": volumes}, turns)
     queues: dict[str, WorkQueue[str] | WorkQueue[Subject]] = {
         "pods": pods,
         "reservations": subjects,
         "volumes": volumes,
     }
-    return Term(known, probes, health_controller, reconciler, release_controller, queues, turns)
+    return Term(known, probes, health_controller, reconciler, release_controller, to_come, queues, turns)
 
 
 def plan_settings(settings: Settings) -> PlanSettings:

@@ -15,6 +15,7 @@ from typing import Any
 from kube.client.transport import Request, Response, StreamResponse
 from kube.decoding.decode import DECODERS
 from kube.errors import Unavailable
+from kube.objects.api_resource import NODE_POOLS
 from kube.objects.model import Record, record_key
 from kube.rules.merge_patch import merge_patched
 from kube.store.store import Store
@@ -60,6 +61,8 @@ class FakeKubeApi:
         self.before_write: Hook | None = None
         self.lose_responses: set[int] = set()
         self.lagging = False
+        self.node_pools: list[Object] | None = None
+        """Karpenter's; None if the server does not know the kind."""
         self._version = 100
         self._stores: list[Store] = []
         self._late: list[tuple[str, Object | None, Object | None]] = []
@@ -114,6 +117,8 @@ class FakeKubeApi:
     # What a connection does.
 
     def answer(self, request: Request) -> Response:
+        if request.path == NODE_POOLS.path():
+            return self._list_node_pools()
         plural, key, subresource = _parse(request.path)
         document = self.objects.get((plural, key))
         if document is None:
@@ -138,6 +143,11 @@ class FakeKubeApi:
             self.put(patched)
         self.writes.append(Write(plural, key, subresource, body))
         return _ok(self.objects[plural, key])
+
+    def _list_node_pools(self) -> Response:
+        if self.node_pools is None:
+            return _failure(404, "NotFound")
+        return _ok({"metadata": {"resourceVersion": str(self._version)}, "items": self.node_pools})
 
     def _assign(self, key: str, pod: Object, binding: Object) -> Response:
         """A Binding: once, and only for the pod with this uid (assignPod in pkg/registry/core/pod/storage)."""

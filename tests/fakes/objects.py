@@ -22,6 +22,20 @@ def class_object(name: str = "fast", mode: str | None = None, binding_mode: str 
     }
 
 
+def node_pool_object(
+    name: str = "default", zones: Iterable[str] = ("a", "b"), *, limits: Object | None = None, ready: bool = True
+) -> Object:
+    """A NodePool of Karpenter that adds nodes in these zones."""
+    zone = {"key": ZONE, "operator": "In", "values": list(zones)}
+    return {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodePool",
+        "metadata": {"name": name},
+        "spec": {"template": {"spec": {"requirements": [zone]}}, "limits": limits or {}},
+        "status": {"conditions": [{"type": "Ready", "status": str(ready), "message": "NodeClassReady=False"}]},
+    }
+
+
 def volume_object(
     name: str,
     size: str = "10Gi",

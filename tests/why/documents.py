@@ -233,4 +233,16 @@ SILENT_DRIVER: Final = Rejection(
     f"a volume whose health {DRIVER} reports",
     f"Unknown: DeadlineExceeded, Deadline Exceeded (CSI driver {DRIVER})",
 )
-"""What the controller finds against a volume whose driver does not answer."""
+POD_AHEAD: Final = Rejection(
+    Reason.WAITING_FOR_NEW_NODE,
+    "web/db-1",
+    "the node for the pods whose volumes of class fast were committed ahead of it in zone b",
+    "no node since 10:02:11 UTC",
+)
+LOCAL_VOLUME: Final = Rejection(
+    Reason.ROOM_WITHOUT_DISK,
+    "pv-1",
+    "a volume that is accessible from a node still to be added",
+    "a volume of one node only",
+)
+REJECTED_BY_CONTROLLER: Final = (SILENT_DRIVER, POD_AHEAD, LOCAL_VOLUME)

@@ -27,8 +27,8 @@ from tests.why.documents import (
     INSTALLED,
     NAMESPACE,
     NOW,
+    REJECTED_BY_CONTROLLER,
     RESERVED_FOR_OTHER,
-    SILENT_DRIVER,
     Document,
     at,
     claim,
@@ -226,7 +226,7 @@ EXAMPLES: Final[dict[Reason, Example | ControllerEvent]] = {
             "default-scheduler",
         ),
     ),
-    Reason.HEALTH_UNKNOWN: ControllerEvent(Reason.HEALTH_UNKNOWN, (SILENT_DRIVER,)),
+    **{each.reason: ControllerEvent(each.reason, (each,)) for each in REJECTED_BY_CONTROLLER},
     Reason.IMMEDIATE_CLAIM: _about_pod(pod("db-0", "data"), claim(metadata=_NEW), volume(), _STATIC),
     Reason.INCONCLUSIVE: Example("pvc/data", [claim()], (Source.CLASSES,)),
     Reason.INSUFFICIENT_STORAGE: _about_claim(

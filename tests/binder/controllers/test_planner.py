@@ -12,21 +12,25 @@ import pytest
 from msgspec.structs import replace
 
 from binder.controllers.batcher import MAX_BATCH_SECONDS, MAX_IDLE_SECONDS, MIN_IDLE_SECONDS
+from binder.controllers.nodes_to_come import NodesToCome
 from binder.controllers.planner import CHOICE, FIRST_PODS, MAX_CLAIMS_PER_PASS, Planner
 from binder.model.decision import Decision, Reserve
 from binder.model.view import PlanSettings
 from binder.rebalance.integer_program import IntegerProgram, Solution, Solve, solve
-from binder.reservation.contract import DEFAULT_PREFIX
+from binder.reporting.announce import Announcer
+from binder.reservation.contract import DEFAULT_PREFIX, Annotations
 from binder.writers.health_gate import HealthGate
 from csi.health.verdict import HealthState
 from kube.background import Aside
+from kube.client.api import KubeApi
 from kube.objects.model import Pod
 from kube.store.store import Store
 from prebinder.controller.term import compose
-from tests.binder.world import Doctor
+from tests.binder.world import Doctor, Sink
 from tests.builders import claim, node, pod, storage_class, volume
 from tests.fake_clock import FakeClock, settle
 from tests.fakes.aside import at_once
+from tests.fakes.kube_api import Connection, FakeKubeApi
 
 T = TypeVar("T")
 
@@ -44,11 +48,14 @@ class Desk:
         self.clock, self.store = FakeClock(), Store()
         self.doctor = Doctor(self.clock)
         self.gate = HealthGate(self.doctor, timedelta(seconds=30), self.clock)
+        api, announcer = KubeApi(Connection(FakeKubeApi())), Announcer(Sink(), self.clock)
+        to_come = NodesToCome(api, self.store, self.clock, Annotations(), announcer)
         self.planner = Planner(
             self.store,
             self.gate,
             self.clock,
             settings or PlanSettings(),
+            to_come=to_come,
             aside=aside,
             solving=lambda: nullcontext(solver),
         )

@@ -173,7 +173,8 @@ class TestDowngrade:
         assert keys >= known
         unknown = {key.removeprefix(PREFIX) for key in keys - known}
         pins = {"held-for", "held-set-uid", "held-by", "replaces", "was-for", "namespace-uid"}
-        assert unknown == pins | {"claim-ref", "sweeps", "pool", "report-after", "selected-at", "topology"}
+        on_classes = {"pool", "report-after", "topology", "new-nodes", "new-node-within"}
+        assert unknown == pins | on_classes | {"claim-ref", "sweeps", "selected-at", "awaits-node"}
         assert all(f"`{name}`" in PAGE for name in unknown)
 
     def test_after_uninstall_it_finds_nothing(self) -> None:

@@ -1,0 +1,114 @@
+"""Volumes in zones whose nodes are full are committed ahead of a node, which an autoscaler adds because they are bound.
+
+The autoscaler is of this story: like Karpenter and Cluster Autoscaler it looks only at pods that kube-scheduler could
+not place, and takes the zone from the volumes to which their claims are bound.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import pytest
+
+from devcluster.control_plane.nodes import NodeSpec
+from tests.scenarios.environment.admin import Document
+from tests.scenarios.environment.documents import ZONE, claim_spec, claims_of
+from tests.scenarios.environment.waiting import eventually, never
+from tests.scenarios.environment.world import World, zone_of
+from tests.scenarios.processes.controller import start_controller
+
+ONE_CPU = {"requests": {"cpu": "1"}}
+
+
+@dataclass
+class Autoscaler:
+    """Adds a node of one CPU for each pod that it may see."""
+
+    world: World
+    served: dict[str, str] = field(default_factory=dict)
+
+    async def run(self) -> None:
+        while True:
+            bound, zones = await self.world.bound(), await self.world.zones()
+            for name, pod in (await self.world.pods()).items():
+                if name not in self.served and is_unschedulable(pod):
+                    claims = claims_of(pod)
+                    if claims and all(claim in bound for claim in claims):
+                        self.served[name] = self.world.name(f"new-{name}")
+                        zone = zones[bound[claims[0]]]
+                        assert zone is not None
+                        await self.world.cluster.add_nodes([NodeSpec(self.served[name], zone, cpu="1")])
+            await asyncio.sleep(0.2)
+
+
+def is_unschedulable(pod: Document) -> bool:
+    conditions = pod["status"].get("conditions", [])
+    return any(each["type"] == "PodScheduled" and each.get("reason") == "Unschedulable" for each in conditions)
+
+
+@asynccontextmanager
+async def autoscaler(world: World) -> AsyncIterator[Autoscaler]:
+    running = Autoscaler(world)
+    task = asyncio.create_task(running.run())
+    try:
+        yield running
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        for name in (world.name("full"), *running.served.values()):
+            await world.admin.delete("Node", name)
+
+
+async def full_zone(world: World, volumes: int) -> str:
+    """A class that joins new nodes, with volumes in a zone of one node, which another pod fills."""
+    disks = await world.storage_class("prebind")
+    annotations = {"metadata": {"annotations": {f"{world.prefix}new-nodes": "join-volumes"}}}
+    await world.admin.patch("StorageClass", disks, annotations)
+    zone = world.name("zone")
+    await world.cluster.add_nodes([NodeSpec(world.name("full"), zone, cpu="1")])
+    filler = {"containers": [{"name": "main", "image": "pause", "resources": ONE_CPU}], "nodeSelector": {ZONE: zone}}
+    await world.pod("filler", {}, extra=filler)
+    await world.all_run("filler")
+    await world.volumes(disks, *(world.volume(f"v{number}", disks, zone=zone) for number in range(volumes)))
+    return disks
+
+
+async def pod(world: World, name: str, disks: str, *, gated: bool) -> None:
+    mounts = [{"name": f"{name}-data", "mountPath": "/data"}]
+    container = {"name": "main", "image": "pause", "volumeMounts": mounts, "resources": ONE_CPU}
+    await world.pod(name, {f"{name}-data": claim_spec(disks)}, gated=gated, extra={"containers": [container]})
+
+
+@pytest.mark.parametrize("gated", [True, False], ids=["gated", "ungated"])
+async def test_pods_whose_volumes_are_in_a_full_zone_run_on_nodes_that_are_added_for_them(
+    own_world: World, gated: bool
+) -> None:
+    world = own_world
+    disks = await full_zone(world, 3)
+    controller = await start_controller(world)
+    async with autoscaler(world) as added:
+        for number in range(3):
+            await pod(world, f"db-{number}", disks, gated=gated)
+        await world.all_run("db-0", "db-1", "db-2", seconds=120)
+        assert sorted(added.served) == ["db-0", "db-1", "db-2"]
+        assert {zone_of(each) for each in (await world.own_volumes()).values()} == {world.name("zone")}
+        await world.admin.delete_all("Pod", world.namespace)
+    await controller.stop()
+
+
+async def test_a_node_that_does_not_come_is_reported_and_nothing_more_is_committed(own_world: World) -> None:
+    world = own_world
+    disks = await full_zone(world, 2)
+    within = {"metadata": {"annotations": {f"{world.prefix}new-node-within": "5s"}}}
+    await world.admin.patch("StorageClass", disks, within)
+    controller = await start_controller(world)
+    for name in ("db-0", "db-1"):
+        await pod(world, name, disks, gated=True)
+    (claim,) = await eventually(world.bound, bool, "one claim is bound")
+    await world.event("WaitingForNewNode", claim.removesuffix("-data"))
+    await never(world.bound, lambda bound: len(bound) > 1, "another volume is committed", looks=20)
+    async with autoscaler(world):
+        await world.all_run("db-0", "db-1", seconds=120)
+        await world.admin.delete_all("Pod", world.namespace)
+    await controller.stop()

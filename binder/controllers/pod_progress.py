@@ -11,7 +11,8 @@ class PodProgress:
 
     The counts are consecutive rejections, losses and gates that could not be removed. `kept_since` is since when it is
     kept behind its gate with all of its volumes, `unknown_since` since when it is rejected only because the health of
-    volumes is unknown.
+    volumes is unknown. `committed` are the uids of the pod and of its claims for which volumes were last committed:
+    they were read before that.
     """
 
     seen_at: float | None = None
@@ -21,6 +22,7 @@ class PodProgress:
     gates_kept: int = 0
     kept_since: float | None = None
     unknown_since: float | None = None
+    committed: frozenset[str] = frozenset()
 
     def forget_failures(self) -> None:
         """The pod got its volumes: what fails next is retried soon again."""

@@ -5,7 +5,7 @@ nothing.
 """
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from random import Random
@@ -24,7 +24,6 @@ from binder.model.decision import (
     Lost,
     Mode,
     Outdated,
-    Placement,
     Provision,
     Reject,
     Reserve,
@@ -174,7 +173,7 @@ class Reconciler:
         if isinstance(decision, Reject):
             return self._reject(decision) if self._may_keep(decision) else await self._lift(pod, known, None)
         wake = None if decision.until is None else max(0.0, (decision.until - self.clock.now()).total_seconds())
-        if nothing_left(decision, self.store.snapshot()):
+        if nothing_left(decision, self.store.snapshot()) and not self.scheduling_gate.awaits_bind(pod):
             return await self._lift(pod, known, wake, node=decision.node)
         return wake
 
@@ -196,7 +195,9 @@ class Reconciler:
         if isinstance(decision, Reject) and decision.reason in _KEEPING and self._may_keep(decision):
             self._progress(pod.key).waits_for = decision.reason
             return self._reject(decision)
-        return await self._done(pod.key, pod, known, node=decision.node if isinstance(decision, Wait) else "")
+        committed = self._progress(pod.key).committed
+        unread = {key: claim for key, claim in known.items() if not {pod.uid, claim.uid} <= committed}
+        return await self._done(pod.key, pod, unread, node=decision.node if isinstance(decision, Wait) else "")
 
     def _may_keep(self, decision: Reject) -> bool:
         """Whether the pod stays behind its gate: with its volumes, and room that is booked for others, not for ever."""
@@ -256,14 +257,15 @@ class Reconciler:
         self.announcer.reserved(decision)
         self.wakeups.forget(decision.pod.key)
         self._progress(decision.pod.key).forget_failures()
-        if isinstance(decision, Reserve) and decision.new_node is not None:
+        held = {placement.claim.key: placement.claim.uid for placement in decision.placements}
+        if isinstance(decision, Reserve) and (decision.mode is Mode.PREBIND or decision.new_node is not None):
+            # kube-scheduler would write to volumes and claims that the PV controller is about to bind.
+            self._progress(decision.pod.key).committed = frozenset((decision.pod.uid, *held.values()))
             self.planner.settled(decision.pod.key)
             return None
-        held = {placement.claim.key for placement in decision.placements}
         unread = {key: claim for key, claim in known.items() if key not in held}
         node = decision.node if isinstance(decision, Reserve) else ""
-        prebound = decision.placements if isinstance(decision, Reserve) and decision.mode is Mode.PREBIND else ()
-        return await self._lift(decision.pod, unread, None, node=node, prebound=prebound, waits=outcome.gate_waits)
+        return await self._lift(decision.pod, unread, None, node=node)
 
     async def _provision(self, decision: Provision) -> float | None:
         """Have the volumes of the pod made on one node. Its gate stays until all of its claims are bound."""
@@ -291,8 +293,6 @@ class Reconciler:
         wake: float | None,
         *,
         node: str = "",
-        prebound: Sequence[Placement] = (),
-        waits: bool = False,
     ) -> float | None:
         """Release the pod to kube-scheduler; return when to retry, soon if that did not work. It has room on `node`.
 
@@ -302,7 +302,7 @@ class Reconciler:
         try:
             if pod is None or pod.uid != decided.uid or pod.finished or pod.deleting:
                 return wake
-            if await self.scheduling_gate.lift(pod, unread, node=node, prebound=prebound, waits=waits):
+            if await self.scheduling_gate.lift(pod, unread, node=node):
                 return wake
         finally:
             self.planner.settled(decided.key)

@@ -106,13 +106,9 @@ Decision = Reserve | Finish | Provision | Wait | Reject
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """All volumes are held, in mode complete bound. `volumes` are those as last written, in the decision's order.
-
-    `gate_waits`: the pod's gate is removed after the writes that are pending for other pods.
-    """
+    """All volumes are held, in mode complete bound. `volumes` are those as last written, in the decision's order."""
 
     volumes: tuple[Volume, ...]
-    gate_waits: bool = False
 
 
 @dataclass(frozen=True, slots=True)

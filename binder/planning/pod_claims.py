@@ -2,9 +2,10 @@
 
 from typing import Final
 
-from binder.matching.matching import binding_mode
+from binder.matching.matching import binding_mode, is_mine
 from binder.matching.rejection import Reason
 from binder.model.decision import Wait
+from binder.reservation.contract import Annotations
 from kube.objects.model import WAIT_FOR_FIRST_CONSUMER, Claim, Pod
 from kube.store.snapshot import Snapshot
 
@@ -44,6 +45,22 @@ def all_bound(pod: Pod, snapshot: Snapshot) -> bool:
     if pod.scheduling_gates and any(claim is not None and claim.phase == "Lost" for claim in claims):
         return False
     return all(claim is not None and claim.bind_finished for claim in claims)
+
+
+def awaits_bind(pod: Pod, snapshot: Snapshot, annotations: Annotations) -> bool:
+    """Whether our gate waits until the PV controller has bound a claim of the pod for which we committed a volume.
+
+    kube-scheduler would write the claimRefs of a pod that it sees before that, beside the PV controller: half of those
+    writes are lost to conflicts or repeated. And autoscalers believe in bound claims only.
+    """
+    if not annotations.carries_gate(pod):
+        return False
+    return any(
+        annotations.reservation_of(volume) is not None and is_mine(claim, volume)
+        for claim in open_claims(pod, snapshot)
+        for volume in map(snapshot.volumes.get, snapshot.volumes_by_claim.get(claim.key, ()))
+        if volume is not None
+    )
 
 
 def nothing_left(decision: Wait, snapshot: Snapshot) -> bool:

@@ -256,10 +256,10 @@ class Actor:
             volumes = await self.applier.reserve_volumes(decision, held)
             if not in_time or all(_is_left_untouched(placement, decision.mode) for placement in decision.placements):
                 await self.applier.reserve_claims(decision, volumes)
-                return Applied(tuple(volumes), gate_waits=decision.mode is Mode.PREBIND and in_time)
+                return Applied(tuple(volumes))
         async with self._turn(decision, held):
             await self.applier.reserve_claims(decision, volumes)
-        return Applied(tuple(volumes), gate_waits=decision.mode is Mode.PREBIND and self._is_in_time(began))
+        return Applied(tuple(volumes))
 
     def _is_in_time(self, began: datetime) -> bool:
         """Whether so little time has passed that another wait is far shorter than a reservation lasts."""

@@ -3,8 +3,6 @@
 Every response is put into the store, so that no later decision rests on something older than our own last write.
 """
 
-import asyncio
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -101,19 +99,6 @@ class ObjectClient:
         as_of = self._store.volumes.version
         raw = await self._read(VOLUMES, name)
         return None if raw is None else self._took_volume(raw, as_of)
-
-    async def shown(self, names: Iterable[str]) -> None:
-        """Wait until the watch has shown these volumes as they are known here: it sends other readers the same events.
-
-        Ends with the watch at the latest: a silent one is replaced by a list.
-        """
-        known = self._store.volumes.items
-        version = max((known[name].resource_version for name in names if name in known), default=0)
-        changed = asyncio.Event()
-        with self._store.volumes.witnessed(lambda _: changed.set(), lambda _: changed.set()):
-            while self._store.volumes.version < version:
-                changed.clear()
-                await changed.wait()
 
     async def claim(self, key: str) -> Claim | None:
         """Read a claim by `namespace/name`; None if it is gone."""

@@ -8,14 +8,14 @@ removed, and nothing else of a pod is changed.
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from binder.matching.claim_state import unusable_state
 from binder.matching.matching import is_mine
-from binder.model.decision import Placement
 from binder.model.waiting_pod import waiting_pod
 from binder.planning.let_go import leaves_a_node
+from binder.planning.pod_claims import awaits_bind
 from binder.reporting.announce import Announcer
 from binder.reservation.contract import Annotations
 from binder.writers.object_client import FASTER, ObjectClient
@@ -44,7 +44,7 @@ def _held(key: str, snapshot: Snapshot) -> frozenset[str]:
 
 
 class SchedulingGate:
-    """Removes gates by a fenced API. `turns` bound how many are removed concurrently, `writers` all other writes."""
+    """Removes gates by a fenced API. `turns` bound how many are removed concurrently."""
 
     def __init__(
         self,
@@ -53,11 +53,9 @@ class SchedulingGate:
         announcer: Announcer,
         *,
         turns: asyncio.Semaphore,
-        writers: asyncio.Semaphore,
     ) -> None:
         self._client = client
         self._turns = turns
-        self._writers = writers
         self._annotations = annotations
         self._announcer = announcer
 
@@ -71,24 +69,21 @@ class SchedulingGate:
         snapshot = self._client.snapshot()
         return {key: _known(key, snapshot) for key in pod.claim_keys}
 
+    def awaits_bind(self, pod: Pod) -> bool:
+        """Whether the gate stays until the PV controller has bound what we committed, as the watches show it now."""
+        return awaits_bind(pod, self._client.snapshot(), self._annotations)
+
     async def lift(
         self,
         pod: Pod,
         unread: Mapping[str, KnownClaim],
         *,
         node: str = "",
-        prebound: Sequence[Placement] = (),
-        waits: bool = False,
     ) -> bool:
         """Remove our gate if the pod carries it; False if it is still there and has to be tried again.
 
         The volumes of the pod may have changed meanwhile, their affinity included: it keeps its gate if they leave it
         no node. `node` is the likeliest one.
-
-        If it `waits`, it does so among the writers of volumes: a pod whose volumes the PV controller has yet to bind
-        cannot run sooner. kube-scheduler must not see it without the claimRefs of its `prebound` volumes, or it chooses
-        others: the watch has to show them first, and one that was released meanwhile, because its reservation expired
-        for instance, keeps the gate.
 
         `unread` are those of its claims that are known from a watch only, as the decision saw them. They are read
         first, with the volumes held for them, because watches are not synchronised: a recreated pod may be seen beside
@@ -100,35 +95,18 @@ class SchedulingGate:
         """
         if not self._annotations.carries_gate(pod):
             return True
-        await self._client.shown(placement.volume.name for placement in prebound)
-        async with self._writers if waits else self._turns:
+        async with self._turns:
             # Its present state: it may have changed while it waited for its turn.
             seen = self._client.snapshot().pods.get(pod.key)
             if seen is None or seen.uid != pod.uid or not self._annotations.carries_gate(seen):
                 return True
-            return (
-                self._committed(prebound)
-                and await self._stand(unread)
-                and self._runs(seen, node)
-                and await self._remove(seen)
-            )
+            return await self._stand(unread) and self._runs(seen, node) and await self._remove(seen)
 
     def _runs(self, pod: Pod, node: str) -> bool:
         """Whether the volumes of the pod leave it a node, as far as is known without a request."""
         snapshot = self._client.snapshot()
         waiting = waiting_pod(snapshot, self._annotations, pod)
         return waiting is None or leaves_a_node(waiting, snapshot.nodes, node)
-
-    def _committed(self, placements: Sequence[Placement]) -> bool:
-        """Whether these volumes still name these claims, as far as is known without a request."""
-        snapshot = self._client.snapshot()
-        for placement in placements:
-            claim, volume = snapshot.claims.get(placement.claim.key), snapshot.volumes.get(placement.volume.name)
-            if claim is None or claim.uid != placement.claim.uid or claim.deleting:
-                return False
-            if volume is None or not is_mine(claim, volume):
-                return False
-        return True
 
     async def _remove(self, pod: Pod) -> bool:
         left = [{"name": gate} for gate in self._annotations.other_gates(pod)]

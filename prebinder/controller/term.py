@@ -169,7 +169,7 @@ def compose(  # noqa: PLR0913 - all that a term needs of its process, by name
         gate=gate,
         actor=Actor(preconditions, applier, completer, rollback, locks, turns),
         selected_nodes=SelectedNodes(client, preconditions, locks, turns, clock, annotations),
-        scheduling_gate=SchedulingGate(client, annotations, announcer, turns=lifts, writers=turns),
+        scheduling_gate=SchedulingGate(client, annotations, announcer, turns=lifts),
         announcer=announcer,
         wakeups=wakeups,
         queue=pods,

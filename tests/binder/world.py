@@ -98,7 +98,8 @@ class Sink:
 class World:
     """A server with two zones of two nodes each and a class `fast`. `drivers` are those with an endpoint.
 
-    `qps`: requests that the server can take a second.
+    `qps`: requests that the server can take a second. `binds`: whenever time has passed, the PV controller has bound
+    what volumes name.
     """
 
     mode: Mode = Mode.ANNOTATE
@@ -110,6 +111,7 @@ class World:
     only_probed: bool = False
     qps: float | None = None
     concurrency: int = 10
+    binds: bool = False
     server: FakeKubeApi = field(default_factory=FakeKubeApi)
     clock: FakeClock = field(default_factory=FakeClock)
 
@@ -229,6 +231,9 @@ class Process:
     async def run(self, seconds: float = 8.0) -> None:
         """Let time pass. A failure of the process that is not a kill fails the test."""
         await self._world.clock.advance(seconds)
+        if self._world.binds:
+            bind_committed(self._world)
+            await self._world.clock.advance(1.0)
         if self._task.done() and not self.killed:
             self._task.result()
 
@@ -250,6 +255,22 @@ def bind(world: World, claim_name: str, volume_name: str) -> None:
 
     world.server.change("persistentvolumes", volume_name, on_volume)
     world.server.change("persistentvolumeclaims", f"default/{claim_name}", on_claim)
+
+
+def bind_committed(world: World) -> None:
+    """Bind each claim that a volume names, as the PV controller does."""
+    for volume in world.server.all("persistentvolumes"):
+        reference = volume["spec"].get("claimRef", {})
+        claims = [
+            claim
+            for claim in world.server.all("persistentvolumeclaims")
+            if claim["metadata"]["name"] == reference.get("name")
+            and claim["metadata"]["namespace"] == reference["namespace"] == "default"
+            and reference.get("uid") in {None, claim["metadata"]["uid"]}
+        ]
+        for claim in claims:
+            if not claim["spec"].get("volumeName"):
+                bind(world, claim["metadata"]["name"], volume["metadata"]["name"])
 
 
 def reservation(claim_name: str, minutes: float = 0, **changes: str) -> dict[str, str]:

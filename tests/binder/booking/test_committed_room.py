@@ -28,7 +28,7 @@ def pod(name: str, claims: Iterable[str] | None = None, cpu: str = "5", **more: 
 
 def world_of(mode: Mode, volumes: int = 2) -> World:
     """Volumes of one node, and a claim for each pod."""
-    world = World(mode)
+    world = World(mode, binds=True)
     for number in range(1, volumes + 1):
         world.put(volume_object(f"pv-{number}", zone=None, node=NODE))
     world.put(claim_object("first"), claim_object("second"))
@@ -203,7 +203,7 @@ async def test_a_pod_with_a_claim_that_nothing_fits_takes_no_room(mode: Mode) ->
 @COMMITTING
 async def test_a_pod_that_two_nodes_can_take_is_counted_on_the_one_that_is_not_needed(mode: Mode) -> None:
     """A zonal volume of zone a, and then a local one of a node of that zone."""
-    world = World(mode)
+    world = World(mode, binds=True)
     world.put(volume_object("zonal"), claim_object("first"), pod("first"))
     async with world.process() as process:
         await process.run()

@@ -23,7 +23,7 @@ def waits(world: World, name: str) -> bool:
 
 def world_of(mode: Mode, **where: str | None) -> World:
     """Two volumes of a place, and claims for them; each node has 8 CPUs."""
-    world = World(mode)
+    world = World(mode, binds=True)
     for name in ("pv-1", "pv-2"):
         world.put(volume_object(name, **where))  # type: ignore[arg-type]
     world.put(claim_object("first"), claim_object("second"))

@@ -13,7 +13,7 @@ CLAIMS = ("one", "two", "three")
 
 def one_pod(mode: Mode) -> World:
     """A gated pod with three claims, and exactly as many volumes."""
-    world = World(mode)
+    world = World(mode, binds=True)
     world.put(*(volume_object(f"pv-{number}", f"{number}0Gi") for number in (1, 2, 3)))
     world.put(*(claim_object(name) for name in CLAIMS), pod_object("web", CLAIMS, gated=True))
     return world

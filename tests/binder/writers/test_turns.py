@@ -75,7 +75,7 @@ def _clear(volume: dict[str, Any]) -> None:
 @pytest.mark.parametrize("seed", range(5))
 async def test_all_pods_are_served_while_others_write_between_turns(mode: Mode, concurrency: int, seed: int) -> None:
     rng = Random(seed)
-    world = World(mode, ttl=timedelta(minutes=1), concurrency=concurrency)
+    world = World(mode, ttl=timedelta(minutes=1), concurrency=concurrency, binds=True)
     world.put(*(volume_object(f"pv-{number}") for number in range(20)), claim_object("shared"))
     world.put(*map(claim_object, PODS), *(pod_object(name, CLAIMS[name], gated=True) for name in PODS))
     others, violations = Others(world, rng), list[str]()
@@ -123,21 +123,6 @@ async def test_a_cancelled_waiter_leaves_nothing_behind() -> None:
     assert vars(locks) == {"_locks": {}}
 
 
-async def test_a_gate_is_not_removed_before_the_watch_has_shown_the_volumes() -> None:
-    """kube-scheduler has another watch of them: a pod that it sees first gets whichever volume it chooses."""
-    world = World(Mode.PREBIND)
-    world.put(volume_object("pv-1"), claim_object("data"), pod_object("web", ["data"], gated=True))
-    async with world.process() as process:
-        world.server.lagging = True
-        await process.run(30)
-        assert world.volume("pv-1")["spec"]["claimRef"]["name"] == "data"
-        assert world.server.get("pods", "default/web")["spec"]["schedulingGates"]
-        world.server.lagging = False
-        world.server.catch_up()
-        await process.run(1)
-        assert not world.server.get("pods", "default/web")["spec"].get("schedulingGates")
-
-
 async def ready_to_write(world: World) -> tuple[Process, Reserve]:
     """A decision whose volume was healthy when it was chosen; nothing is written."""
     world.put(volume_object("pv-1"), claim_object("data"), pod_object("web", ["data"], unschedulable=True))
@@ -180,21 +165,3 @@ async def test_a_newer_version_of_the_same_volume_counts_and_one_of_its_successo
     else:
         with pytest.raises(LostPlacement):
             checks.require_healthy(planned, planned.volume)
-
-
-async def test_a_gate_stays_if_a_claim_is_recreated_whose_volume_names_no_uid() -> None:
-    """The volume names a claim of this name, so it is the new claim's as well: but the pod was not planned with it."""
-    world = World(Mode.PREBIND)
-    named = {"kind": "PersistentVolumeClaim", "namespace": "default", "name": "data"}
-    world.put(volume_object("pv-1", claim=named), claim_object("data"), pod_object("web", ["data"], gated=True))
-    process = world.process()
-    world.server.feed(process.store)
-    seen = process.store.snapshot()
-    planned = [Placement(seen.claims["default/data"], seen.volumes["pv-1"])]
-    world.put(claim_object("data", uid="uid-2"))
-    gate, pod = process.reconciler.scheduling_gate, seen.pods["default/web"]
-    assert not await gate.lift(pod, {}, prebound=planned)
-    assert world.server.get("pods", "default/web")["spec"].get("schedulingGates")
-    present = [Placement(process.store.snapshot().claims["default/data"], planned[0].volume)]
-    assert await gate.lift(pod, {}, prebound=present)
-    assert not world.server.get("pods", "default/web")["spec"].get("schedulingGates")

@@ -129,7 +129,12 @@ def gated(facts: Facts, pod: Pod) -> Finding | None:
     step = Step(
         "kubectl -n pvc-prebinder-system get deploy,lease", "is the controller running, and does it hold its Lease?"
     )
-    return _gated(facts, pod, "pvc-prebinder removes it once it has reserved the pod's volumes", step)
+    return _gated(
+        facts,
+        pod,
+        "pvc-prebinder removes it once the pod's volumes are reserved, and those it committed are Bound",
+        step,
+    )
 
 
 def _gated(facts: Facts, pod: Pod, removal: str, step: Step) -> Finding:

@@ -6,6 +6,7 @@ from datetime import datetime
 from statistics import median
 
 from binder.health.quarantine import in_quarantine
+from binder.reporting.rejection_note import parse_rejection_note
 from binder.reservation.contract import Annotations
 from csi.health.topology import contradiction
 from csi.health.verdict import Verdict
@@ -72,7 +73,8 @@ def rejections(rows: Sequence[Row], events: Mapping[str, SeenEvent]) -> Iterator
             continue
         yield ""
         yield f"{pod} is pending:"
-        yield from (f"  {line}" for line in event.note.splitlines())
+        note = parse_rejection_note(event.note)
+        yield from (f"  {line}" for line in ([event.note] if note is None else [note.step, *note.rejections]))
 
 
 def in_the_browser(program: str) -> Iterator[str]:

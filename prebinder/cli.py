@@ -25,6 +25,7 @@ COMPLETION: Final = "_PVC_PREBINDER_COMPLETE"
 SECTIONS: Final[Sections] = {
     "Ask": {
         "why": ("prebinder.commands.why", "find the root cause of a pending pod or claim, and the next command"),
+        "explain": ("prebinder.commands.explain", "explain a code of why, of an Event or of a metric"),
         "simulate": (
             "prebinder.commands.simulate",
             "schedule pods on a cluster in memory and answer what-if questions",
@@ -79,14 +80,16 @@ main_group: Final = Group(
 click.version_option(package_name="pvc-prebinder", prog_name=PROGRAM, message="%(prog)s %(version)s")(main_group)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code."""
+def main(argv: Sequence[str] | None = None, program: Group = main_group, speaker: str = PROGRAM) -> int:
+    """Run one command of a program and return its exit code. `speaker` begins the line of an error."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    if arguments[:1] == ["help"]:
+        arguments = [*arguments[1:], "--help"]
     if COMPLETION in os.environ:
         return shell_complete(main_group, {}, PROGRAM, COMPLETION, os.environ[COMPLETION])
     debug = _wants_debug(arguments)
     try:
-        return run(arguments)
+        return run(arguments, program)
     except KeyboardInterrupt:
         return 130  # 128 + SIGINT, as in shells
     except BrokenPipeError:
@@ -95,18 +98,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         return ExitCode.FINE
     except Exception as error:
         failure = _failure(_innermost(error), debug=debug)
-        _report(failure, traced=debug)
+        _report(failure, speaker, traced=debug)
         return failure.exit_code
 
 
-def run(arguments: Sequence[str]) -> int:
+def run(arguments: Sequence[str], program: Group = main_group) -> int:
     """Parse the arguments and run the command.
 
     Raises UsageError for invalid arguments, CommandError for a command that failed.
     """
     try:
-        with main_group.make_context(PROGRAM, list(arguments)) as context:
-            return int(main_group.invoke(context) or 0)
+        with program.make_context(program.name, list(arguments)) as context:
+            return int(program.invoke(context) or 0)
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message())
         return ExitCode.FINE if error.ctx is not None and error.ctx.parent is None else ExitCode.USAGE
@@ -177,12 +180,12 @@ def _innermost(error: BaseException) -> BaseException:
     return error
 
 
-def _report(error: CommandError, *, traced: bool) -> None:
+def _report(error: CommandError, speaker: str, *, traced: bool) -> None:
     if traced:
         import traceback  # noqa: PLC0415 - the help does without it
 
         sys.stderr.write(printable_lines(redacted(traceback.format_exc())))
-    sys.stderr.write(f"{PROGRAM}: {printable(redacted(str(error)))}\n")
+    sys.stderr.write(f"{speaker}: {printable(redacted(str(error)))}\n")
 
 
 if __name__ == "__main__":

@@ -3,13 +3,14 @@
 No decision depends on them. The reason of a rejection is the word that metrics, logs and the command line use too.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Final, Literal, TypeVar
 
 from binder.matching.rejection import Reason
 from binder.model.decision import Finish, Lost, Mode, Provision, Reject, Reserve
 from binder.new_nodes.ahead import PodAhead
+from binder.reporting.rejection_note import NOTE_BYTES, rejection_note, shortened
 from kube.client.event_recorder import EventDraft, EventSink, ObjectRef
 from kube.clock import Elapsed
 from kube.objects.model import Claim, Pod
@@ -22,9 +23,6 @@ CLAIMS_TOLD: Final = 10
 """Maximum number of a pod's claims that receive the pod's Events. With more of them only the pod does; its Event names
 them.
 """
-NOTE_BYTES: Final = 1024
-"""The API's limit for an Event's note."""
-
 RESERVED: Final = "VolumeReserved"
 BOUND: Final = "VolumeBound"
 LOST: Final = "ReservationLost"
@@ -32,39 +30,14 @@ NODE_SELECTED: Final = "NodeSelected"
 GATE_KEPT: Final = "SchedulingGateKept"
 REJECTED: Final = "WriteRejected"
 
-_NEXT_STEP: Final = {
-    Reason.UNHEALTHY: "Repair the volume or add a healthy one.",
-    Reason.HEALTH_UNKNOWN: "Check that the CSI driver responds, or run with --unknown-health=allow.",
-    Reason.QUARANTINED: "Repair the volume, or release it with `pvc-prebinder quarantine release`.",
-    Reason.TOPOLOGY_CONTRADICTED: "Correct the volume's nodeAffinity, or move the volume accordingly.",
-    Reason.NO_NODE_FITS: "Add or free up a node that fits the pod and from which the volumes are accessible.",
-    Reason.INSUFFICIENT_STORAGE: "Free or add storage on a node that fits the pod; it is tried again when its driver"
-    " reports more.",
-    Reason.PARTLY_PROVISIONED: "Some of its volumes exist or are being made, and there is no room for the others beside"
-    " them. Free storage there. If the volumes that exist hold no data, delete the pod and its claims instead, and"
-    " create them again.",
-    Reason.NO_JOINT_ASSIGNMENT: "Add a volume so that one zone has a volume for each claim of the pod.",
-    Reason.NO_VOLUME_FITS: "Add a volume that fits, or change the claim.",
-    Reason.REQUESTED_VOLUME_MISMATCH: "Name another volume, or none, in a new claim, or clear the volume's claimRef.",
-    Reason.EXPLANATION_PENDING: "Many pods were rejected at once; the reason follows when this pod is retried.",
-    Reason.WAITING_FOR_NEW_NODE: "It is its turn when those pods have their nodes.",
-    Reason.ROOM_WITHOUT_DISK: "An autoscaler judges only whether a node has room for the pod, not whether it has the"
-    " disk. Free a volume, or add a node whose disk is offered as a volume.",
-    Reason.TOO_MANY_CLAIMS: "Use fewer claims, or let kube-scheduler place the pod without a reservation"
-    " (scheduling gate removed, classes in mode off).",
-    Reason.SELECTOR_TOO_LARGE: "Give the volumes a label in common, and select that one in a new claim.",
-    Reason.CLAIM_LOST: "The PV is gone. Do not delete the claim: if only the PV object was deleted, create it again"
-    " with the same name, source and claimRef (namespace, name and uid of the claim), and the claim is Bound again.",
-    Reason.CLAIM_NOT_OWNED: "Rename the pod or its volume, or delete the claim of that name.",
-    Reason.CLAIM_DELETING: "Wait for the claim to be deleted, then recreate it.",
-}
-
 
 class Announcer:
     """Publishes Events; remembers the last one of each pod, so that it is not repeated."""
 
-    def __init__(self, sink: EventSink, clock: Elapsed) -> None:
+    def __init__(self, sink: EventSink, clock: Elapsed, documentation: str = "") -> None:
+        """`documentation` is where the site of the documentation is, empty for Events without links."""
         self._sink = sink
+        self._documentation = documentation
         self._clock = clock
         self._published: dict[str, int] = {}
         self._rejected: dict[str, dict[Reason, float]] = {}
@@ -122,7 +95,7 @@ class Announcer:
         if not self._is_news(decision.pod, rejection):
             return
         announced[decision.reason] = now
-        note = rejection_note(decision)
+        note = rejection_note(decision, self._documentation)
         self._publish(ObjectRef.of_pod(decision.pod), None, "Warning", str(decision.reason), note)
         for claim in _few(claims):
             self._publish(
@@ -197,32 +170,6 @@ def _hint_text(decision: Reserve | Finish) -> str:
         ". kube-scheduler binds them: the choice of the node depends on fields that are not evaluated here"
         f" ({', '.join(decision.limits)})"
     )
-
-
-def rejection_note(decision: Reject) -> str:
-    """Return the reason, the next step and as much of the evidence as an Event holds."""
-    step = _NEXT_STEP.get(decision.reason) or next(_steps(decision), "")
-    note = f"{'Bind not finished' if decision.begun else 'No volumes reserved'}: {decision.reason}. {step}".rstrip()
-    for position, rejection in enumerate(decision.rejections):
-        left = len(decision.rejections) - position
-        longer = f"{note}\n{rejection}"
-        more = f"\n... and {left - 1} more" if left > 1 else ""
-        if len((longer + more).encode()) > NOTE_BYTES and position == 0:
-            # A note without any evidence would not even name a volume.
-            return shortened(longer, NOTE_BYTES - len(more)) + more
-        if len((longer + more).encode()) > NOTE_BYTES:
-            return shortened(f"{note}\n... and {left} more", NOTE_BYTES)
-        note = longer
-    return shortened(note, NOTE_BYTES)
-
-
-def shortened(text: str, limit: int) -> str:
-    """Truncate a text to so many bytes of UTF-8, never within a character."""
-    return text if len(text.encode()) <= limit else text.encode()[: limit - 3].decode(errors="ignore") + "..."
-
-
-def _steps(decision: Reject) -> Iterator[str]:
-    return (_NEXT_STEP[rejection.reason] for rejection in decision.rejections if rejection.reason in _NEXT_STEP)
 
 
 def _few(claims: Sequence[T]) -> Sequence[T]:

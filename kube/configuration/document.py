@@ -23,7 +23,7 @@ API_VERSION: Final = "config.pvc-prebinder/v1alpha1"
 def camel(name: str) -> str:
     """Return a field's name as a key: `reservation_ttl` is `reservationTTL`."""
     first, *rest = name.split("_")
-    return first + "".join({"ttl": "TTL", "https": "HTTPS"}.get(word, word.capitalize()) for word in rest)
+    return first + "".join({"ttl": "TTL", "https": "HTTPS", "url": "URL"}.get(word, word.capitalize()) for word in rest)
 
 
 CAMEL_KEYS: Final[Mapping[str, object]] = {

@@ -15,6 +15,8 @@ from prebinder.command_line.parameters import OneOf
 from prebinder.errors import CommandError, UsageError
 
 PROGRAM: Final = "pvc-prebinder"
+PLUGIN_OF: Final = "kubectl"
+"""The program in front of the plugin's name, `kubectl pvc-why`."""
 LOG_LEVEL: Final = "--log-level"
 LOG_LEVEL_HELP: Final = "debug, info (default), warning or error; debug also shows tracebacks"
 LEVELS: Final = ("debug", "info", "warning", "error")
@@ -27,6 +29,20 @@ _STYLE: Final = cloup.HelpFormatter.settings(width=100, max_width=100, col1_max_
 
 Sections = Mapping[str, Mapping[str, tuple[str, str]]]
 """Title -> command -> the module that defines it as `command`, and its line in the help."""
+
+_AS_PLUGIN: Final = (
+    ("pvc-prebinder why", "kubectl pvc-why"),
+    ("pvc-prebinder match", "kubectl pvc-why --match"),
+    ("pvc-prebinder explain", "kubectl pvc-why explain"),
+)
+
+
+def as_typed(text: str, ctx: click.Context) -> str:
+    """Return a text with the commands of the plugin as its user types them."""
+    if ctx.find_root().info_name == PLUGIN_OF:
+        for command, typed in _AS_PLUGIN:
+            text = text.replace(command, typed)
+    return text
 
 
 class Command(cloup.Command):
@@ -50,7 +66,7 @@ class Command(cloup.Command):
         return ctx.args
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        formatter.write(f"\n{self._examples}")
+        formatter.write(f"\n{as_typed(self._examples, ctx)}")
 
     def _without_values(self, args: Sequence[str]) -> list[str]:
         """Return the arguments with `--switch=false` as `--no-switch`, which Kubernetes components accept too."""

@@ -177,6 +177,14 @@ FLAGS: Final[Flags] = {
             "SHARE",
         ),
     ),
+    "Events": (
+        Flag(
+            "--docs-base-url",
+            "events.docs_base_url",
+            "site that make docs builds; Events about pods without volumes then link to the page of their reason",
+            "URL",
+        ),
+    ),
     "Leader election": (
         Flag("--leader-elect", "leader_election.enabled", "hold a Lease before writing (default)"),
         Flag(

@@ -30,6 +30,21 @@ class Reading(click.ParamType[Any]):
             self.fail(str(error), param, ctx)
 
 
+Completions = Callable[[click.Context, str], Iterable[CompletionItem]]
+"""Returns what a beginning may become; the context has the values given so far."""
+
+
+class Completing(Reading):
+    """As Reading, of texts that the shell completes."""
+
+    def __init__(self, name: str, read: Callable[[str], object], completions: Completions) -> None:
+        super().__init__(name, read)
+        self._completions = completions
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        return list(self._completions(ctx, incomplete))
+
+
 class OneOf(click.ParamType[Any]):
     """One of several words, which the shell completes."""
 

@@ -19,7 +19,7 @@ from binder.matching.rejection import Reason
 from kube.objects.labels import LabelSelector
 from kube.objects.model import Claim, Pod
 from prebinder.command_line.cluster_access import ClusterAccess, access_flags, cluster_connection
-from prebinder.command_line.command import Command
+from prebinder.command_line.command import Command, as_typed
 from prebinder.command_line.parameters import FILE, OneOf, Reading, whole_number
 from prebinder.config.settings import parse_address
 from prebinder.errors import CommandError, ExitCode, UsageError
@@ -207,6 +207,7 @@ def command(  # noqa: PLR0913, PLR0917 - one for each flag
         overview=everywhere,
         with_namespaces=with_namespaces,
         chosen=selector is not None or any(target.is_workload for target in targets),
+        explain=as_typed("pvc-prebinder explain", click.get_current_context()),
     )
     if not filenames:
         return asyncio.run(_live(access, question, printer_in, watching=watching))

@@ -20,6 +20,9 @@ from prebinder.config.annotation_prefix import AnnotationPrefix, reject_bad_pref
 
 NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 _MAX_NAME_CHARACTERS: Final = 253
+_URL: Final = re.compile(r"https?://[!-~]{1,200}")
+_URL_EXPECTED: Final = "http:// or https:// and at most 200 characters without spaces"
+"""Bounded, because an Event has room for 1024 bytes."""
 NAME_EXPECTED: Final = 'lower-case letters, digits, "-" and "."'
 
 
@@ -210,6 +213,21 @@ class ServingSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class EventSettings:
+    """What Events say besides the reason and the next step."""
+
+    __pydantic_config__ = CAMEL_KEYS
+
+    docs_base_url: str = ""
+    """Where the site that `make docs` builds is served, such as https://docs.example.com/pvc-prebinder. Events about
+    pods that get no volumes then end with a link to the page of their reason; by default they have none."""
+
+    def __post_init__(self) -> None:
+        url = self.docs_base_url
+        _require(not url or _URL.fullmatch(url) is not None, "base URL of the documentation", _URL_EXPECTED, f'"{url}"')
+
+
+@dataclass(frozen=True, slots=True)
 class ExtenderSettings:
     """Where kube-scheduler calls the extender, see prebinder.extender.process."""
 
@@ -255,6 +273,7 @@ class Settings:
     health: HealthSettings = field(default_factory=HealthSettings)
     leader_election: LeaderElectionSettings = field(default_factory=LeaderElectionSettings)
     serving: ServingSettings = field(default_factory=ServingSettings)
+    events: EventSettings = field(default_factory=EventSettings)
     extender: ExtenderSettings = field(default_factory=ExtenderSettings)
     logging: LoggingSettings = field(default_factory=LoggingSettings)
 

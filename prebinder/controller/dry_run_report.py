@@ -10,7 +10,8 @@ from typing import Final
 
 from binder.matching.rejection import Reason
 from binder.model.decision import Finish, Lost, Mode, Reject, Reserve
-from binder.reporting.announce import Announcer, rejection_note
+from binder.reporting.announce import Announcer
+from binder.reporting.rejection_note import next_step
 from kube.client.event_recorder import EventSink
 from kube.clock import Clock
 from kube.objects.model import Claim, Pod
@@ -111,7 +112,7 @@ def summary(served: int, rejected: Sequence[Reject], undecided: Sequence[str], l
     lines = [f"{_pods(served)} would get volumes, {len(rejected)} would not."]
     for reason, number in Counter(decision.reason for decision in rejected).most_common():
         example = min((each for each in rejected if each.reason is reason), key=lambda each: each.pod.key)
-        lines.append(f"  {number} {reason}, such as {example.pod.key}. {_step(example)}".rstrip())
+        lines.append(f"  {number} {reason}, such as {example.pod.key}. {next_step(example)}".rstrip())
     if undecided:
         more = f" and {len(undecided) - 1} more" if len(undecided) > 1 else ""
         lines.append(f"  {len(undecided)} not decided yet, since kube-scheduler may place them: {undecided[0]}{more}")
@@ -129,12 +130,8 @@ def summary(served: int, rejected: Sequence[Reject], undecided: Sequence[str], l
 
 
 def _reason(decision: Reject) -> str:
-    return f"{decision.reason}: {_step(decision)}" if _step(decision) else str(decision.reason)
-
-
-def _step(decision: Reject) -> str:
-    """Return the next step of the Event's note."""
-    return rejection_note(decision).partition("\n")[0].partition(f"{decision.reason}. ")[2]
+    step = next_step(decision)
+    return f"{decision.reason}: {step}" if step else str(decision.reason)
 
 
 def _pods(number: int) -> str:

@@ -12,6 +12,7 @@ from typing import Final
 
 from binder.matching.matching import binding_mode, class_of
 from binder.matching.rejection import Reason
+from binder.reporting.rejection_note import parse_rejection_note
 from kube.objects.model import SELECTED_NODE, WAIT_FOR_FIRST_CONSUMER, Claim, Pod, value_of
 from kube.plain_text import shell
 from kube.rules.csi_migration import driver_of_provisioner
@@ -98,11 +99,6 @@ _REJECTED_BY_EXTENDER: Final = re.compile(
     r"(?P<why>[^,.]*)"
 )
 """Our extender's reasons against a node (scheduler.extender.rules), as kube-scheduler repeats them."""
-
-_OF_CONTROLLER: Final = re.compile(
-    r"(?P<state>No volumes reserved|Bind not finished): (?P<code>\w+)\.(?P<advice>[^\n]*)"
-)
-"""How our controller begins its Event about a pod for which it reserves nothing (binder.reporting.announce)."""
 
 _CODES: Final = frozenset(Reason) - {Reason.EXPLANATION_PENDING}
 _MAX_REJECTIONS: Final = 4
@@ -274,17 +270,16 @@ def rejected_by_controller(facts: Facts, pod: Pod) -> Finding | None:
     if not facts.annotations.carries_gate(pod):
         return None
     event = next((event for event in facts.events_of("Pod", pod.key) if event.reporter.endswith(_CONTROLLER)), None)
-    rejection = None if event is None else _OF_CONTROLLER.match(event.note)
-    if event is None or rejection is None or rejection["code"] not in _CODES:
+    rejection = None if event is None else parse_rejection_note(event.note)
+    if event is None or rejection is None or rejection.code not in _CODES:
         return None
-    rejections = [line for line in event.note.splitlines()[1:] if line][:_MAX_REJECTIONS]
     whose = f"Event {event.reason} of {event.reporter}"
-    state = "reserves no volumes for the pod" if rejection["state"].startswith("No") else "has not bound its volumes"
+    state = "has not bound its volumes" if rejection.begun else "reserves no volumes for the pod"
     return Finding(
-        Reason(rejection["code"]),
-        f"pvc-prebinder {state}, so the pod keeps its scheduling gate.{rejection['advice']}",
-        (pod_link(pod, "SchedulingGated"), Link("Scheduler", "pvc-prebinder", rejection["code"])),
-        tuple(Evidence(whose, "", line) for line in rejections) or (quoted(facts, event),),
+        Reason(rejection.code),
+        f"pvc-prebinder {state}, so the pod keeps its scheduling gate. {rejection.step}".rstrip(),
+        (pod_link(pod, "SchedulingGated"), Link("Scheduler", "pvc-prebinder", rejection.code)),
+        tuple(Evidence(whose, "", line) for line in rejection.rejections[:_MAX_REJECTIONS]) or (quoted(facts, event),),
         (
             Step(
                 on_pod("describe", pod),

@@ -1,18 +1,24 @@
 """Prints reports in the requested format, one after another with --watch."""
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
+from typing import Final
 
 from rich.console import Console
 
+from binder.matching.rejection import Reason
 from why.facts.facts import FORBIDDEN
 from why.rendering.documents import as_json, as_names, as_yaml
 from why.rendering.lines import plain
 from why.rendering.overview import print_overview
 from why.rendering.text import print_report
 from why.report.report import WhyReport
+
+_SETTLED: Final = frozenset({Reason.BOUND, Reason.SCHEDULED, Reason.AVAILABLE})
+_MAX_EXPLAINED: Final = 3
+"""Codes that one command explains: more of them would be pages to read."""
 
 
 class Printer:
@@ -21,9 +27,10 @@ class Printer:
     `namespace` is the only one that is reported on, if it is only one; `chosen` whether only objects with some labels,
     or the pods of workloads are: of those with an equal cause one is explained, and the others are named.
     `with_namespaces`: objects of several namespaces may be among them, so each name comes with its own.
+    `explain` is the command, after which codes are named.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each by name
         self,
         output: str,
         console: Console,
@@ -32,12 +39,14 @@ class Printer:
         with_namespaces: bool = False,
         namespace: str = "",
         chosen: bool = False,
+        explain: str = "pvc-prebinder explain",
     ) -> None:
         self._output = output
         self._console = console
         self._overview = overview
         self._namespace = namespace
         self._chosen = chosen
+        self._explain = explain
         self._with_namespaces = with_namespaces
         self._printed: WhyReport | None = None
 
@@ -73,6 +82,9 @@ class Printer:
             missing = ", ".join(f"{each.resource} ({each.because})" for each in report.skipped)
             unknown = f"? Cannot tell {what} is pending without {missing}{self._hint(report)}"
             self._console.print(plain(unknown), soft_wrap=True)
+        codes = _to_explain(report)
+        if codes:
+            self._console.print(plain(f"Explain: {' '.join((self._explain, *codes))}"), soft_wrap=True)
 
     @property
     def _nothing(self) -> str:
@@ -85,3 +97,10 @@ class Printer:
     def _hint(self, report: WhyReport) -> str:
         is_forbidden = any(each.because == FORBIDDEN for each in report.skipped)
         return "; --namespace limits the report to a single namespace." if self._overview and is_forbidden else "."
+
+
+def _to_explain(report: WhyReport) -> Sequence[str]:
+    """Return the codes of what is not settled, those of problems first."""
+    items = sorted(report.items, key=lambda item: not item.problem)
+    codes = dict.fromkeys(str(item.code) for item in items if item.code not in _SETTLED)
+    return list(codes)[:_MAX_EXPLAINED]

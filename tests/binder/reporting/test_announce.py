@@ -6,7 +6,7 @@ import pytest
 
 from binder.matching.rejection import Reason, Rejection
 from binder.model.decision import Lost, Mode, Placement, Reject, Reserve
-from binder.reporting.announce import CLAIMS_TOLD, NOTE_BYTES, REPEAT, Announcer, rejection_note
+from binder.reporting.announce import CLAIMS_TOLD, REPEAT, Announcer
 from tests.binder.world import Sink
 from tests.builders import claim, pod, volume
 from tests.fake_clock import FakeClock
@@ -19,29 +19,6 @@ def rejection(count: int, reason: Reason = Reason.TOO_SMALL, subject: str = "pv"
 
 def reserve(mode: Mode = Mode.ANNOTATE) -> Reserve:
     return Reserve(pod("web"), mode, "a", "node-1", (), (Placement(claim("data"), volume("pv-1")),))
-
-
-def test_a_rejection_says_the_reason_the_next_step_and_the_evidence() -> None:
-    assert rejection_note(rejection(1)) == (
-        "No volumes reserved: StaticOnlyNoMatch. Add a volume that fits, or change the claim.\n"
-        "pv-0: TooSmall (wanted 10Gi, found 1Gi)"
-    )
-
-
-def test_no_advice_is_to_delete_a_claim_whose_volume_is_gone() -> None:
-    note = rejection_note(Reject(pod("web"), Reason.CLAIM_LOST, ()))
-    assert "Delete the claim" not in note
-    assert "Do not delete the claim" in note
-
-
-@pytest.mark.parametrize("subject", ["pv", "диск", "v" * 2000])
-@pytest.mark.parametrize("count", [1, 2, 19, 20, 21, 500])
-def test_a_note_fits_into_an_event_and_counts_what_it_leaves_out(count: int, subject: str) -> None:
-    note = rejection_note(rejection(count, subject=subject))
-    assert len(note.encode()) <= NOTE_BYTES
-    lines = note.split("\n")[1:]
-    left_out = [int(line.split()[2]) for line in lines if line.startswith("... and ")]
-    assert len(lines) - len(left_out) + sum(left_out) == count
 
 
 def test_a_rejection_is_reported_again_when_its_reasons_change_and_not_at_once() -> None:
@@ -75,6 +52,14 @@ def test_what_was_held_back_is_not_reported_when_nothing_changes_any_more() -> N
         clock.jump(later)
         announcer.rejected(rejection(1, Reason.UNHEALTHY), ())
     assert sink.reasons_of("Pod", "web") == ["StaticOnlyNoMatch"]
+
+
+def test_events_link_to_the_page_of_their_reason_where_the_site_is_known() -> None:
+    sink = Sink()
+    Announcer(sink, FakeClock(), "https://docs.example.com").rejected(rejection(1), (claim("data"),))
+    assert [event.note.rpartition(". See ")[2] for event in sink.events] == [
+        "https://docs.example.com/causes/StaticOnlyNoMatch/"
+    ] * 2
 
 
 def test_two_root_reasons_do_not_alternate() -> None:

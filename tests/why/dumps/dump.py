@@ -47,9 +47,9 @@ OF_NOTHING = event("Pod", "another", "Scheduled", "assigned", type="Normal")
 
 CONTROLLER = "scheduler.cloud.example/pvc-prebinder"
 REJECTION = (
-    "No volumes reserved: NoJointAssignment. Add a volume so that one zone has a volume for each claim of the pod.\n"
-    "zone a: NoJointAssignment (wanted 2 volumes at once, found none for web/logs)\n"
-    "zone b: NoJointAssignment (wanted 2 volumes at once, found none for web/data)"
+    "No volumes reserved: NoJointAssignment. Add a volume so that one zone has a volume for each claim of the pod."
+    " Rejected: zone a: NoJointAssignment (wanted 2 volumes at once, found none for web/logs);"
+    " zone b: NoJointAssignment (wanted 2 volumes at once, found none for web/data)"
 )
 UNEXPLAINED = "No volumes reserved: ExplanationPending. Many pods were rejected at once."
 WEBHOOK = 'admission webhook "policy.example" denied the request: label team is missing'

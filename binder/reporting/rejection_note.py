@@ -88,6 +88,8 @@ def parse_rejection_note(note: str) -> RejectionNote | None:
     if match is None:
         return None
     step, rejected = match["step"] or "", match["rejected"]
+    if step and not step.endswith("."):
+        step += "."  # The link shares the full stop.
     return RejectionNote(
         match["state"].startswith("Bind"), match["code"], step, _BETWEEN.split(rejected) if rejected else ()
     )

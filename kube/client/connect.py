@@ -15,7 +15,14 @@ import aiohttp
 from yarl import URL
 
 from kube.client.client_certificates import ClientCertificates
-from kube.client.credentials import ApiServer, Credentials, ServiceAccountToken, proxy_for
+from kube.client.credentials import (
+    BY_CONFIGURATION,
+    ApiServer,
+    CallerOptions,
+    Credentials,
+    ServiceAccountToken,
+    proxy_for,
+)
 from kube.client.transport import Request, Response, StreamResponse
 from kube.clock import Clock, SystemClock
 from kube.errors import KubeconfigError, Unavailable
@@ -53,6 +60,7 @@ async def connect(
     clock: Clock | None = None,
     *,
     connect_seconds: float = CONNECT_SECONDS,
+    caller: CallerOptions = BY_CONFIGURATION,
 ) -> "KubernetesTransport":
     """Return a transport to the configured cluster; close it, or use it in `async with`.
 
@@ -60,7 +68,7 @@ async def connect(
     with a sentence for the user. Sends no request yet.
     """
     credentials = await load_credentials(kubeconfig, context, clock or SystemClock())
-    return KubernetesTransport(credentials, connect_seconds)
+    return KubernetesTransport(credentials, connect_seconds, caller)
 
 
 async def load_credentials(
@@ -158,12 +166,18 @@ class KubernetesTransport:
     `namespace` is that of the configuration's context; commands use it if none is given.
     """
 
-    def __init__(self, credentials: Credentials, connect_seconds: float = CONNECT_SECONDS) -> None:
+    def __init__(
+        self,
+        credentials: Credentials,
+        connect_seconds: float = CONNECT_SECONDS,
+        caller: CallerOptions = BY_CONFIGURATION,
+    ) -> None:
         self.server = credentials.server.address
         self.namespace = credentials.namespace
         self._url = URL(self.server)
         self._credentials = credentials
         self._connect_seconds = connect_seconds
+        self._request_timeout = caller.request_timeout
         self._turns = asyncio.Semaphore(REQUESTS_AT_ONCE)
         self._options: dict[str, Any] = {"allow_redirects": False, **_proxy(credentials)}
         if credentials.server.server_name:
@@ -181,14 +195,14 @@ class KubernetesTransport:
             headers=[
                 ("User-Agent", f"pvc-prebinder/{version('pvc-prebinder')}"),
                 ("Accept-Encoding", "identity"),
-                *credentials.impersonation,
+                *(caller.impersonation or credentials.impersonation),
             ],
         )
 
     async def send(self, request: Request) -> Response:
         """Return the complete response within the request's timeout, which includes waiting and connecting."""
         try:
-            async with asyncio.timeout(request.timeout), nullcontext() if request.urgent else self._turns:
+            async with asyncio.timeout(self._seconds_for(request)), nullcontext() if request.urgent else self._turns:
                 answer = await self._open(request, silence=None)
                 async with answer:
                     return Response(answer.status, await answer.read(), answer.headers)
@@ -242,6 +256,11 @@ class KubernetesTransport:
         if answer.status == HTTPStatus.UNAUTHORIZED:
             self._credentials.rejected()
         return answer
+
+    def _seconds_for(self, request: Request) -> float | None:
+        if self._request_timeout is None:
+            return request.timeout
+        return self._request_timeout.total_seconds() or None
 
     def _url_of(self, request: Request) -> URL:
         # Paths are already quoted. Parsing and quoting each one again is a tenth of what a small request costs.

@@ -6,10 +6,10 @@ Raises KubeconfigError, with one sentence for the user, for whatever cannot be u
 import asyncio
 import logging
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from math import inf
 from pathlib import Path
@@ -110,6 +110,31 @@ class ServiceAccountToken:
         return f"Bearer {token}"
 
 
+Impersonation = tuple[tuple[str, str], ...]
+"""Headers that name the user whose rights the requests have instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallerOptions:
+    """What a caller asks of its requests: with whose rights, instead of those of the configuration, and how long each
+    may take: zero for as long as it takes, None for the default of its kind.
+    """
+
+    impersonation: Impersonation = ()
+    request_timeout: timedelta | None = None
+
+
+BY_CONFIGURATION: Final = CallerOptions()
+"""Nothing is asked that the configuration does not say."""
+
+
+def impersonation(user: str | None, groups: Sequence[str]) -> Impersonation:
+    """Return the headers for this user and these groups, none without a user."""
+    if not user:
+        return ()
+    return (("Impersonate-User", user), *(("Impersonate-Group", group) for group in groups))
+
+
 class Credentials:
     """An API server and an identity that is kept up to date.
 
@@ -124,7 +149,7 @@ class Credentials:
         source: str,
         clock: Clock,
         namespace: str = "default",
-        impersonation: tuple[tuple[str, str], ...] = (),
+        impersonation: Impersonation = (),
     ) -> None:
         self.server = server
         self.source = source

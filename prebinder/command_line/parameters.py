@@ -86,9 +86,15 @@ def whole_number(least: int, most: int) -> Reading:
     return Reading("number", read)
 
 
+def _timeout(text: str) -> timedelta:
+    """Return a duration as kubectl takes it: a number of seconds, too."""
+    return timedelta(seconds=int(text)) if text.isdecimal() and len(text) <= 9 else parse_duration(text)
+
+
 WHOLE_NUMBER: Final = Reading("number", _number(int, "a whole number"))
 NUMBER: Final = Reading("number", _number(float, "a number"))
 DURATION: Final = Reading("duration", parse_duration)
+TIMEOUT: Final = Reading("duration", _timeout)
 ENDPOINT: Final = Reading("endpoint", parse_endpoint)
 FILE: Final = click.Path()
 """A path; the shell completes it."""

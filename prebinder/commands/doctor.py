@@ -11,7 +11,7 @@ import cloup
 from msgspec import Struct
 
 from binder.model.decision import Mode
-from binder.reservation.contract import DEFAULT_PREFIX, Annotations
+from binder.reservation.contract import Annotations
 from csi.client.channel import CallFailed, Limits
 from csi.client.endpoint import Endpoint
 from csi.client.session import DriverSession
@@ -20,9 +20,10 @@ from kube.client.transport import Transport
 from kube.clock import Clock, SystemClock
 from kube.errors import Forbidden
 from prebinder.build import build_facts
-from prebinder.command_line.cluster_access import connection
+from prebinder.command_line.cluster_access import ClusterAccess, access_flags, connection
 from prebinder.command_line.command import Command, log_level_option
-from prebinder.command_line.parameters import DURATION, ENDPOINT, FILE, OneOf
+from prebinder.command_line.output import Output, output_flags, write_list
+from prebinder.command_line.parameters import DURATION, ENDPOINT, FILE
 from prebinder.config.settings import LoggingSettings, LogLevel
 from prebinder.errors import CommandError, ExitCode
 from prebinder.metrics.unobserved import Unobserved
@@ -35,7 +36,6 @@ from prebinder.preflight.kube_scheduler_checks import scheduler_file_checks
 from prebinder.preflight.requirements import CONTROLLER, SCHEDULER, Requirements
 from prebinder.preflight.storage_checks import ClusterStorage, read_storage, storage_checks, unknown_storage
 from prebinder.runtime.logs import configure
-from why.rendering.lines import write_json
 from why.rendering.tables import console_for, print_unbroken, table_of
 
 EXAMPLES: Final = """
@@ -78,20 +78,12 @@ class _Question:
 @cloup.command("doctor", cls=Command, examples=EXAMPLES)
 @cloup.option("--scheduler", is_flag=True, help="check the prerequisites of the standalone scheduler instead")
 @cloup.option(
-    "--kubeconfig",
-    type=FILE,
-    metavar="FILE",
-    help="default $KUBECONFIG, ~/.kube/config, then the pod's service account",
-)
-@cloup.option("--context", metavar="NAME", help="kubeconfig context, default the current one")
-@cloup.option(
     "--scheduler-config",
     type=FILE,
     metavar="FILE",
     help="check a KubeSchedulerConfiguration instead: whether it makes kube-scheduler call the extender",
 )
 @cloup.option("--lease-namespace", default="pvc-prebinder-system", metavar="NAME", help="default pvc-prebinder-system")
-@cloup.option("--annotation-prefix", default=DEFAULT_PREFIX, metavar="PREFIX", help=f"default {DEFAULT_PREFIX}")
 @cloup.option(
     "--csi-endpoint",
     "endpoints",
@@ -100,9 +92,7 @@ class _Question:
     metavar="NAME=unix:///PATH",
     help="a driver that must respond; NAME as in spec.csi.driver; repeatable",
 )
-@cloup.option(
-    "-o", "--output", type=OneOf(("table", "json")), default="table", metavar="FORM", help="table (default) or json"
-)
+@output_flags("table")
 @cloup.option(
     "--wait",
     type=DURATION,
@@ -110,16 +100,15 @@ class _Question:
     metavar="DURATION",
     help="wait so long, such as 2m, until an installed controller leads and no problem is left",
 )
+@access_flags
 @log_level_option
 def command(  # noqa: PLR0913, PLR0917 - one for each flag
+    access: ClusterAccess,
     scheduler: bool,
-    kubeconfig: str | None,
-    context: str | None,
     scheduler_config: str | None,
     lease_namespace: str,
-    annotation_prefix: str,
     endpoints: tuple[Endpoint, ...],
-    output: str,
+    output: Output,
     wait: timedelta,
     log_level: str | None,
 ) -> int:
@@ -142,9 +131,9 @@ def command(  # noqa: PLR0913, PLR0917 - one for each flag
     if scheduler_config:
         checks = list(scheduler_file_checks(_text_of(scheduler_config)))
     else:
-        wanted, annotations = SCHEDULER if scheduler else CONTROLLER, Annotations(annotation_prefix)
+        wanted, annotations = SCHEDULER if scheduler else CONTROLLER, access.annotations
         question = _Question(wanted, lease_namespace, endpoints, annotations, wait)
-        checks = asyncio.run(_look(kubeconfig, context, question))
+        checks = asyncio.run(_look(access, question))
     _report(checks, output)
     return ExitCode.PROBLEM_FOUND if any(check.state is CheckState.PROBLEM for check in checks) else ExitCode.FINE
 
@@ -157,8 +146,8 @@ def _text_of(file: str) -> str:
         raise CommandError(f"cannot read {file}: {why}") from error
 
 
-async def _look(kubeconfig: str | None, context: str | None, question: _Question) -> list[Check]:
-    async with connection(kubeconfig, context) as transport:
+async def _look(access: ClusterAccess, question: _Question) -> list[Check]:
+    async with connection(access) as transport:
         checks = await cluster_checks(transport, question.wanted, question.lease_namespace)
         if question.wanted is CONTROLLER:
             checks.append(await gating_check(transport))
@@ -206,10 +195,10 @@ async def _driver_check(endpoint: Endpoint) -> Check:
         await session.close()
 
 
-def _report(checks: Iterable[Check], output: str) -> None:
+def _report(checks: Iterable[Check], output: Output) -> None:
     lines = [_Line(check.subject, check.state, check.found, check.meaning) for check in checks]
-    if output == "json":
-        write_json(lines)
+    if output.is_document:
+        write_list("DoctorReport", lines, output)
         return
     rows = [(line.check, line.state, line.found, line.meaning) for line in lines]
-    print_unbroken(table_of(("CHECK", "STATE", "FOUND", "WHAT IT MEANS"), rows), console_for())
+    print_unbroken(table_of(("CHECK", "STATE", "FOUND", "WHAT IT MEANS"), rows, headed=output.headers), console_for())

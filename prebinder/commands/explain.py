@@ -39,14 +39,15 @@ def _codes(_: click.Context, beginning: str) -> list[CompletionItem]:
 
 @cloup.command("explain", cls=Command, examples=EXAMPLES)
 @cloup.argument("codes", nargs=-1, type=Completing("code", _code, _codes), metavar="[CODE]...")
-def command(codes: tuple[str, ...]) -> int:
+@cloup.option("--no-headers", is_flag=True, help="print the list without its first line")
+def command(codes: tuple[str, ...], no_headers: bool) -> int:
     """Explains codes of `why`, of Events and of metrics: what each means, how to see it, and how to fix it.
 
     Without a code every one is listed. Needs no cluster and no network: the pages are a part of the program.
     """
     console = console_for()
     if not codes:
-        print_unbroken(table_of(("CODE", "MEANING"), meanings().items()), console)
+        print_unbroken(table_of(("CODE", "MEANING"), meanings().items(), headed=not no_headers), console)
     for number, code in enumerate(codes):
         if number:
             console.print()

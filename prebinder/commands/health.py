@@ -9,9 +9,11 @@ import cloup
 from csi.client.endpoint import Endpoint
 from kube.clock import SystemClock
 from prebinder.command_line.cluster_access import ClusterAccess, access_flags, cluster_api
+from prebinder.command_line.cluster_names import name_type
+from prebinder.command_line.cluster_names import volumes as volumes_of
 from prebinder.command_line.command import Command, log_level_option
 from prebinder.command_line.flags import ENDPOINT_FLAGS, override, settings_flags
-from prebinder.command_line.parameters import OneOf
+from prebinder.command_line.output import Output, output_flags
 from prebinder.config.settings import LoggingSettings, LogLevel, Settings
 from prebinder.errors import ExitCode
 from prebinder.health.sweep_reports import LatestSweeps
@@ -31,21 +33,14 @@ Exit codes, with --watch when it is stopped:
 
 
 @cloup.command("health", cls=Command, examples=EXAMPLES)
-@cloup.argument("volumes", nargs=-1, metavar="[VOLUME...]")
-@cloup.option(
-    "-o",
-    "--output",
-    type=OneOf(("table", "wide", "json")),
-    default="table",
-    metavar="FORM",
-    help="table (default), wide or json",
-)
+@cloup.argument("volumes", nargs=-1, type=name_type(volumes_of), metavar="[VOLUME...]")
+@output_flags("table", "wide")
 @cloup.option("-w", "--watch", "watching", is_flag=True, help="keep running and print each volume whose health changes")
 @settings_flags({"CSI drivers": ENDPOINT_FLAGS}, Settings())
 @access_flags
 @log_level_option
 def command(
-    access: ClusterAccess, volumes: tuple[str, ...], output: str, watching: bool, log_level: str | None, **given: Any
+    access: ClusterAccess, volumes: tuple[str, ...], output: Output, watching: bool, log_level: str | None, **given: Any
 ) -> int:
     """Reports the health of volumes, and who reported it; without VOLUME, of all PersistentVolumes.
 
@@ -58,7 +53,7 @@ def command(
     # A driver that does not respond has to be visible, with the reason.
     configure(LoggingSettings(level=LogLevel(log_level or LogLevel.WARNING)))
     endpoints = override(Settings(), given, {"CSI drivers": ENDPOINT_FLAGS}).health.connections
-    return asyncio.run(_run(access, volumes, HealthPrinter(output), watching, endpoints))
+    return asyncio.run(_run(access, volumes, HealthPrinter(output, watching=watching), watching, endpoints))
 
 
 async def _run(

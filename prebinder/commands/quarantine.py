@@ -17,13 +17,15 @@ from kube.errors import Invalid
 from kube.objects.api_resource import VOLUMES
 from kube.objects.model import Volume, value_of
 from prebinder.command_line.cluster_access import ClusterAccess, access_flags, cluster_api
+from prebinder.command_line.cluster_names import name_type
+from prebinder.command_line.cluster_names import volumes as volumes_of
 from prebinder.command_line.command import Command, Verbs
-from prebinder.command_line.parameters import OneOf
+from prebinder.command_line.output import Output, output_flags, write_list
 from prebinder.config.settings import LoggingSettings, LogLevel
 from prebinder.errors import CommandError, ExitCode, UsageError
 from prebinder.health.volume_reader import read_volumes
 from prebinder.runtime.logs import configure
-from why.rendering.lines import write_json, write_line
+from why.rendering.lines import write_line
 from why.rendering.tables import console_for, print_unbroken, table_of
 
 EXAMPLES: Final = """
@@ -49,18 +51,16 @@ command: Final = Verbs(
 
 
 @command.command("list", cls=Command, short_help="list the volumes in quarantine and the reason")
-@cloup.option(
-    "-o", "--output", type=OneOf(("table", "json")), default="table", metavar="FORM", help="table (default) or json"
-)
+@output_flags("table")
 @access_flags
-def list_command(access: ClusterAccess, output: str) -> int:
+def list_command(access: ClusterAccess, output: Output) -> int:
     """Lists the volumes in quarantine, with the reason."""
     configure(LoggingSettings(level=LogLevel.WARNING))
     return asyncio.run(_list(access, output))
 
 
 @command.command("release", cls=Command, short_help="release volumes")
-@cloup.argument("volumes", nargs=-1, metavar="[VOLUME...]")
+@cloup.argument("volumes", nargs=-1, type=name_type(volumes_of), metavar="[VOLUME...]")
 @cloup.option("--all", "everything", is_flag=True, help="all that are in quarantine")
 @access_flags
 def release_command(access: ClusterAccess, volumes: tuple[str, ...], everything: bool) -> int:
@@ -76,16 +76,15 @@ def release_command(access: ClusterAccess, volumes: tuple[str, ...], everything:
     return asyncio.run(_release(access, volumes))
 
 
-async def _list(access: ClusterAccess, output: str) -> int:
+async def _list(access: ClusterAccess, output: Output) -> int:
     annotations = access.annotations
     async with cluster_api(access) as api:
         inside = [volume for volume in await read_volumes(api, (), annotations.prefix) if _inside(volume, annotations)]
-    if output == "json":
-        for volume in inside:
-            write_json(_document(volume, annotations), pretty=False)
+    if output.is_document:
+        write_list("QuarantineReport", [_document(volume, annotations) for volume in inside], output)
         return ExitCode.FINE
     rows = [tuple(_document(volume, annotations).values()) for volume in inside]
-    table = table_of(("VOLUME", "CLASS", "REASON", "SINCE"), rows)
+    table = table_of(("VOLUME", "CLASS", "REASON", "SINCE"), rows, headed=output.headers)
     if rows:
         print_unbroken(table, console_for())
     else:

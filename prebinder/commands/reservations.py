@@ -6,9 +6,9 @@ from typing import Final
 import cloup
 
 from prebinder.command_line.cluster_access import ClusterAccess, access_flags, cluster_api
+from prebinder.command_line.cluster_names import name_type, namespaces
 from prebinder.command_line.command import Command, Verbs
-from prebinder.command_line.output import Output
-from prebinder.command_line.parameters import OneOf
+from prebinder.command_line.output import Output, output_flags
 from prebinder.config.settings import LoggingSettings, LogLevel
 from prebinder.errors import ExitCode
 from prebinder.health.watch import Clinic
@@ -34,10 +34,15 @@ command: Final = Verbs(
 
 
 @command.command("list", cls=Command, short_help="list reserved volumes: for which claim, where, and until when")
-@cloup.option("-n", "--namespace", default="", metavar="NAME", help="only for claims in this namespace, default all")
 @cloup.option(
-    "-o", "--output", type=OneOf(Output), default=Output.TABLE, metavar="FORM", help="table (default), json or yaml"
+    "-n",
+    "--namespace",
+    type=name_type(namespaces),
+    default="",
+    metavar="NAME",
+    help="only for claims in this namespace, default all",
 )
+@output_flags("table")
 @cloup.option("-w", "--watch", "watching", is_flag=True, help="keep running and print each reservation that changes")
 @access_flags
 def list_command(access: ClusterAccess, namespace: str, output: Output, watching: bool) -> int:

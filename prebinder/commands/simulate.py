@@ -22,7 +22,8 @@ from kube.objects.model import Pod
 from kube.store.snapshot import Snapshot
 from kube.store.store import snapshot_of
 from prebinder.command_line.command import Command
-from prebinder.command_line.parameters import FILE, WHOLE_NUMBER, OneOf, whole_number
+from prebinder.command_line.output import Output, output_flags, write_document
+from prebinder.command_line.parameters import FILE, WHOLE_NUMBER, whole_number
 from prebinder.errors import CommandError, ExitCode, UsageError
 from prebinder.simulate.changes import RequestedChange, changes_of
 from prebinder.simulate.chart import chart
@@ -47,7 +48,7 @@ from scheduler.simulator.simulation import Simulation
 from scheduler.simulator.summary import Summary, summarise
 from scheduler.state.cluster import ClusterView, view_of
 from why.reading.dump import read_dump
-from why.rendering.lines import warn, write_json
+from why.rendering.lines import warn
 
 DUMP: Final = "kubectl get node,pod,pv,pvc,sc,csinode,csidriver,csistoragecapacity,volumeattachment,ns -A -o json"
 
@@ -89,7 +90,7 @@ class Arguments:
     node_like: tuple[str, ...]
     trace: str | None
     chart: str | None
-    output: str
+    output: Output
 
 
 @cloup.command("simulate", cls=Command, examples=EXAMPLES)
@@ -146,9 +147,7 @@ class Arguments:
 )
 @cloup.option("--trace", type=FILE, metavar="FILE", help="write every change of the cluster, one JSON object a line")
 @cloup.option("--chart", type=FILE, metavar="FILE", help="draw the result as SVG")
-@cloup.option(
-    "-o", "--output", type=OneOf(("table", "json")), default="table", metavar="FORM", help="table (default) or json"
-)
+@output_flags("table", tables=False)
 def command(**given: Any) -> int:
     """Schedules pods on a cluster in memory, with the scheduler's plugins and volume matching, and reports the result.
 
@@ -278,8 +277,8 @@ def _reject_unwritable(targets: Iterable[Path]) -> None:
 
 def _write(arguments: Arguments, report: Report, cluster: SimulatedCluster) -> None:
     """Print first, so that the result is not lost if a disk is full."""
-    if arguments.output == "json":
-        write_json(report)
+    if arguments.output.is_document:
+        write_document(report, arguments.output)
     else:
         print_report(report)
     if arguments.trace is not None:

@@ -9,18 +9,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from typing import Final
+from io import BytesIO
+from typing import TYPE_CHECKING, Final
 
 import click
 import cloup
+import msgspec
 from rich.console import Console
 
 from binder.matching.rejection import Reason
 from kube.objects.labels import LabelSelector
 from kube.objects.model import Claim, Pod
 from prebinder.command_line.cluster_access import ClusterAccess, access_flags, cluster_connection
+from prebinder.command_line.cluster_names import name_type, namespaces
+from prebinder.command_line.cluster_names import targets as targets_of
 from prebinder.command_line.command import Command, as_typed
-from prebinder.command_line.parameters import FILE, OneOf, Reading, whole_number
+from prebinder.command_line.output import Output, output_flags, write_document
+from prebinder.command_line.parameters import FILE, Completing, OneOf, Reading, whole_number
 from prebinder.config.settings import parse_address
 from prebinder.errors import CommandError, ExitCode, UsageError
 from prebinder.view.serving import DEFAULT_PORT, Serving
@@ -32,6 +37,9 @@ from why.reading.live import LiveReader
 from why.rendering.lines import warn
 from why.rendering.printer import Printer
 from why.report.report import WhyReport
+
+if TYPE_CHECKING:
+    from prebinder.command_line.json_path import JsonPathTemplate
 
 DUMPED: Final = "pv,pvc,sc,node,pod,csidriver,csinode,csistoragecapacity,volumeattachment,event,quota,lease"
 """What `why` reads, as kubectl names it."""
@@ -61,8 +69,8 @@ Exit codes:
   4 inconclusive: something that matters could not be read
 """
 
-PLAIN_WIDTH: Final = 100
-"""Columns if the output is not a terminal."""
+_UNBROKEN: Final = 1 << 16
+"""Columns if the output is not a terminal: a program reads it by lines."""
 
 _BETWEEN_LOOKS: Final = 2.0
 """Seconds."""
@@ -84,8 +92,16 @@ def _address(text: str) -> str:
 
 
 @cloup.command("why", cls=Command, examples=EXAMPLES)
-@cloup.argument("targets", nargs=-1, type=Reading("target", parse_target), metavar="[KIND/NAME | NAME]...")
-@cloup.option("-n", "--namespace", metavar="NAME", help="default that of the kubeconfig's context")
+@cloup.argument(
+    "targets", nargs=-1, type=Completing("target", parse_target, targets_of), metavar="[KIND/NAME | NAME]..."
+)
+@cloup.option(
+    "-n",
+    "--namespace",
+    type=name_type(namespaces),
+    metavar="NAME",
+    help="default that of the kubeconfig's context",
+)
 @cloup.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="everything pending in the cluster")
 @cloup.option(
     "-l",
@@ -105,14 +121,7 @@ def _address(text: str) -> str:
     help="YAML, JSON or lists instead of a cluster: a file, an archive, or a directory such as a must-gather; "
     "- is standard input; repeatable",
 )
-@cloup.option(
-    "-o",
-    "--output",
-    type=OneOf(("text", "wide", "json", "yaml", "name")),
-    default="text",
-    metavar="FORM",
-    help="text (default), wide, json, yaml or name",
-)
+@output_flags("text", "wide", "name")
 @cloup.option(
     "--color",
     type=OneOf(("auto", "always", "never")),
@@ -163,7 +172,7 @@ def command(  # noqa: PLR0913, PLR0917 - one for each flag
     selector: LabelSelector | None,
     watching: bool,
     filenames: tuple[str, ...],
-    output: str,
+    output: Output,
     color: str,
     matching: bool,
     node: str | None,
@@ -189,9 +198,7 @@ def command(  # noqa: PLR0913, PLR0917 - one for each flag
     question = WhyRequest(targets, namespace, everywhere, selector)
     if matching or node is not None:
         _check_match(question, filenames, output, matching=matching, otherwise=watching or serving)
-        as_json = output == "json"
-        well = report_matches(filenames, node, partial(_is_meant, question), as_json=as_json, complain=_complain_of)
-        return ExitCode.FINE if well else ExitCode.PROBLEM_FOUND
+        return _match(filenames, node, question, output)
     if serving:
         from prebinder.view.page import Page, show  # noqa: PLC0415 - only the page needs a web server
 
@@ -202,12 +209,14 @@ def command(  # noqa: PLR0913, PLR0917 - one for each flag
     with_namespaces = everywhere or (bool(filenames) and namespace is None and not targets)
     printer_in = partial(
         Printer,
-        output,
+        output.form,
         console_for(color),
         overview=everywhere,
         with_namespaces=with_namespaces,
         chosen=selector is not None or any(target.is_workload for target in targets),
         explain=as_typed("pvc-prebinder explain", click.get_current_context()),
+        headers=output.headers,
+        template=None if output.template is None else partial(_rendered, output.template),
     )
     if not filenames:
         return asyncio.run(_live(access, question, printer_in, watching=watching))
@@ -231,22 +240,36 @@ def _check(
         raise UsageError("--watch needs a cluster: a file does not change")
 
 
-def _check_page(selector: LabelSelector | None, output: str, targets: Sequence[Target], *, watching: bool) -> None:
+def _match(filenames: Sequence[str], node: str | None, question: WhyRequest, output: Output) -> int:
+    """Print the report of --match. JSON is written as it is made, so that a large one needs no memory."""
+    whole = BytesIO()
+    to = None if not output.is_document else sys.stdout.buffer if output.form == "json" else whole
+    well = report_matches(filenames, node, partial(_is_meant, question), document_to=to, complain=_complain_of)
+    if to is whole:
+        write_document(msgspec.json.decode(whole.getvalue()), output)
+    return ExitCode.FINE if well else ExitCode.PROBLEM_FOUND
+
+
+def _rendered(template: "JsonPathTemplate", report: WhyReport) -> str:
+    return template.render(msgspec.to_builtins(report, str_keys=True))
+
+
+def _check_page(selector: LabelSelector | None, output: Output, targets: Sequence[Target], *, watching: bool) -> None:
     if any(target.is_workload for target in targets):
         raise UsageError("--serve opens a pod, a claim or a volume: name it as pod/NAME, pvc/NAME or pv/NAME")
-    if watching or selector is not None or output != "text":
+    if watching or selector is not None or output.form != "text":
         raise UsageError("--serve shows everything and follows it: leave out --watch, --selector and --output")
 
 
 def _check_match(
-    question: WhyRequest, filenames: Sequence[str], output: str, *, matching: bool, otherwise: bool
+    question: WhyRequest, filenames: Sequence[str], output: Output, *, matching: bool, otherwise: bool
 ) -> None:
     if not matching:
         raise UsageError("--node needs --match: without it every node is considered")
     if not filenames:
         raise UsageError("--match reads a dump: --filename is required, such as kubectl get ... -o json | ... -f -")
-    if otherwise or question.selector is not None or output not in {"text", "json"}:
-        raise UsageError("--match prints one report, as text or json: leave out --watch, --serve and --selector")
+    if otherwise or question.selector is not None or output.form in {"wide", "name"}:
+        raise UsageError("--match prints one report, as text or a document: leave out --watch, --serve and --selector")
     if any(target.kind == "PersistentVolume" or target.is_workload for target in question.targets):
         raise UsageError("--match reports claims and pods: name them as pvc/NAME or pod/NAME")
 
@@ -293,7 +316,7 @@ def console_for(color: str) -> Console:
     """Return a console on the standard output; without colours unless it is a terminal or colours are requested."""
     forced = True if color == "always" else None
     if not sys.stdout.isatty():
-        return Console(highlight=False, width=PLAIN_WIDTH, force_terminal=forced)
+        return Console(highlight=False, width=_UNBROKEN, force_terminal=forced)
     return Console(highlight=False, force_terminal=forced, color_system=None if color == "never" else "auto")
 
 

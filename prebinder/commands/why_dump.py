@@ -8,6 +8,7 @@ from typing import Final
 import cloup
 
 from prebinder.command_line.cluster_access import ClusterAccess, access_flags, cluster_connection
+from prebinder.command_line.cluster_names import name_type, namespaces
 from prebinder.command_line.command import Command
 from prebinder.errors import ExitCode, UsageError
 from why.facts.facts import Source
@@ -28,7 +29,9 @@ Exit codes:
 
 
 @cloup.command("why dump", cls=Command, examples=EXAMPLES)
-@cloup.option("-n", "--namespace", metavar="NAME", help="default that of the kubeconfig's context")
+@cloup.option(
+    "-n", "--namespace", type=name_type(namespaces), metavar="NAME", help="default that of the kubeconfig's context"
+)
 @cloup.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="objects of all namespaces")
 @cloup.option(
     "--redact",

@@ -18,12 +18,12 @@ from kube.clock import SystemClock
 from kube.objects.api_resource import CLAIMS, CSI_NODES, NODES, VOLUMES, Resource
 from kube.objects.model import Volume
 from kube.store.snapshot import Snapshot
+from prebinder.command_line.output import Output, write_document, write_list
 from prebinder.health.rows import HEADERS, WIDE_HEADERS, HealthRow, health_row
 from prebinder.health.sweep_reports import BETWEEN_READINGS, LatestSweeps
 from prebinder.metrics.unobserved import Unobserved
 from prebinder.runtime.following import first_of, following
 from prebinder.runtime.signals import stop_requested
-from why.rendering.lines import write_json
 from why.rendering.tables import GrowingTable, console_for
 
 BETWEEN_QUESTIONS: Final = 5.0
@@ -81,13 +81,16 @@ class Clinic:
 
 
 class HealthPrinter:
-    """Prints rows that have changed: first the whole table, then only rows; in JSON one document a line."""
+    """Prints rows that have changed: first the whole table, then only rows; for programs one document, or with
+    `watching` one for each row.
+    """
 
-    def __init__(self, output: str) -> None:
+    def __init__(self, output: Output, *, watching: bool) -> None:
         self._output = output
+        self._watching = watching
         self._seen: dict[str, HealthRow] = {}
         self._began = False
-        self._table = GrowingTable(*(WIDE_HEADERS if output == "wide" else HEADERS))
+        self._table = GrowingTable(*(WIDE_HEADERS if output.form == "wide" else HEADERS), headed=output.headers)
 
     @property
     def any_unhealthy(self) -> bool:
@@ -100,9 +103,11 @@ class HealthPrinter:
         gone = [self._seen.pop(name).deleted() for name in sorted(self._seen.keys() - here)]
         news = [row for row in rows if not row.same_news(self._seen.get(row.volume))]
         self._seen.update({row.volume: row for row in rows})
-        if self._output == "json":
+        if self._output.is_document and not self._watching:
+            write_list("HealthReport", [row.document() for row in news], self._output)
+        elif self._output.is_document:
             for row in (*gone, *news):
-                write_json(row.document(), pretty=False)
+                write_document(row.document(), self._output, one_of_many=True)
             sys.stdout.flush()
         else:
             self._print([*gone, *news])
@@ -110,7 +115,7 @@ class HealthPrinter:
 
     def _print(self, rows: Sequence[HealthRow]) -> None:
         if rows:
-            self._table.print([row.cells(wide=self._output == "wide") for row in rows])
+            self._table.print([row.cells(wide=self._output.form == "wide") for row in rows])
         elif not self._began:
             console_for().print("There are no PersistentVolumes.")
             sys.stdout.flush()

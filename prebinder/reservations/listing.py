@@ -12,7 +12,7 @@ from kube.objects.api_resource import CLAIMS, CSI_NODES, NODES, PODS, VOLUMES, R
 from kube.objects.model import Record
 from kube.store.snapshot import Snapshot
 from kube.store.store import snapshot_of
-from prebinder.command_line.output import Output, write_document
+from prebinder.command_line.output import Output, write_document, write_list
 from prebinder.health.sweep_reports import BETWEEN_READINGS, LatestSweeps
 from prebinder.health.volume_reader import read_kinds, read_volumes
 from prebinder.health.watch import GATHERING, Clinic
@@ -33,7 +33,7 @@ class ReservationListing:
         self._clock = SystemClock()
         self._sweeps = LatestSweeps(api, (), clinic.annotations, self._clock)
         self._seen: dict[str, ReservationRow] = {}
-        self._table = GrowingTable(*HEADERS)
+        self._table = GrowingTable(*HEADERS, headed=output.headers)
 
     async def once(self) -> Collection[Resource]:
         """Print all; return the kinds that the user may not read."""
@@ -45,10 +45,10 @@ class ReservationListing:
         records = chain(volumes, *(read or () for read in beside.values()))
         rows = await self._rows(snapshot_of(records, prefix))
         self._seen = {row.volume: row for row in rows}
-        if self._output is Output.TABLE:
-            self._print(rows)
+        if self._output.is_document:
+            write_list("ReservationReport", [row.document() for row in rows], self._output)
         else:
-            write_document({"reservations": [row.document() for row in rows]}, self._output)
+            self._print(rows)
         return [resource for resource, read in beside.items() if read is None]
 
     async def watch(self, denied: Collection[Resource]) -> None:
@@ -74,7 +74,7 @@ class ReservationListing:
         gone = [row.gone() for name, row in sorted(self._seen.items()) if name not in here]
         news = [*gone, *(row for row in rows if row != self._seen.get(row.volume))]
         self._seen = here
-        if self._output is not Output.TABLE:
+        if self._output.is_document:
             for row in news:
                 write_document(row.document(), self._output, one_of_many=True)
         elif news:

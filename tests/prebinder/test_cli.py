@@ -38,13 +38,15 @@ TOP = [command for commands in cli.SECTIONS.values() for command in commands]
         ),
         pytest.param(["why", "pod/a/b"], 'found "pod/a/b". See', id="a name"),
         pytest.param(["why", "--node", "n1", "-f", "-"], "--node needs --match", id="a flag of --match"),
-        pytest.param(["match", "-f", "-", "-o", "wide"], "one report, as text or json", id="a form of why"),
+        pytest.param(["match", "-f", "-", "-o", "wide"], "one report, as text or a document", id="a form of why"),
         pytest.param(["extender", "--bind-address=0"], "the extender needs an address such as", id="no address"),
         pytest.param(["extender", "--scheduler-name="], "as in spec.schedulerName of pods, is empty", id="no name"),
         pytest.param(["qqq"], 'unknown command "qqq". See pvc-prebinder --help', id="nothing near"),
         pytest.param(["version", "--ouput=json"], 'unknown flag "--ouput"; did you mean "--output"?', id="flag"),
         pytest.param(["version", "extra"], 'unknown argument "extra". See pvc-prebinder version --help', id="argument"),
-        pytest.param(["version", "-o", "xml"], '--output: expected text, json, found "xml"', id="choice"),
+        pytest.param(
+            ["version", "-o", "xml"], '--output: expected text, json, yaml, jsonpath=TEMPLATE, found "xml"', id="choice"
+        ),
         pytest.param(["controller", "--mod", "off"], 'unknown flag "--mod"; did you mean "--mode"?', id="abbreviation"),
         pytest.param(["controller", "--mode"], "--mode needs a value", id="no value"),
         pytest.param(["controller", "--mode", "bnd"], "--mode: expected annotate, prebind, complete, off", id="mode"),

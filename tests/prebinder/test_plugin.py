@@ -10,7 +10,7 @@ from tests.prebinder.commands.test_explain import UNKNOWN_CLASS
 
 
 @pytest.mark.parametrize("command", [(), ("dump",), ("explain",)])
-def test_its_help_speaks_of_itself(command: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+def test_its_help_names_the_plugin(command: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     assert plugin.main([*command, "--help"]) == ExitCode.FINE
     shown = capsys.readouterr().out
     assert shown.startswith(" ".join(("Usage: kubectl pvc-why", *command)) + " [flags]")
@@ -24,7 +24,7 @@ def test_its_help_speaks_of_itself(command: tuple[str, ...], capsys: pytest.Capt
         (("explain", "foo"), "See kubectl pvc-why explain --help\n"),
     ],
 )
-def test_so_do_its_errors(arguments: tuple[str, ...], end: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_its_errors_name_the_plugin(arguments: tuple[str, ...], end: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert plugin.main(arguments) == ExitCode.USAGE
     error = capsys.readouterr().err
     assert error.startswith("kubectl pvc-why: ")

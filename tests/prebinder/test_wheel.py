@@ -31,7 +31,3 @@ def test_an_installed_program_explains_codes(installed: Path) -> None:
     command = [sys.executable, "-c", code]
     explained = subprocess.run(command, cwd=installed, check=True, capture_output=True, text=True)
     assert explained.stdout.startswith("# TopologyConflict\n")
-
-
-def test_the_image_is_built_from_sources_with_the_pages() -> None:
-    assert "!docs/causes" in (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()

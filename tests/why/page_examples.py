@@ -16,9 +16,8 @@ from rich.console import Console
 
 from binder.matching.rejection import Reason, Rejection
 from binder.model.decision import Reject
-from binder.reporting.announce import rejection_note
+from binder.reporting.rejection_note import rejection_note
 from kube.objects.model import SELECTED_NODE
-from prebinder.commands.why import PLAIN_WIDTH
 from tests.builders import ZONE
 from tests.builders import pod as pod_record
 from tests.why.documents import (
@@ -91,7 +90,7 @@ class Example:
     def text(self) -> str:
         facts = replace(facts_of(*self.documents, without=self.without), everywhere=True)
         file = StringIO()
-        console = Console(file=file, width=PLAIN_WIDTH, highlight=False)
+        console = Console(file=file, width=100, highlight=False)
         print_report(report_on(facts, (parse_target(self.target),), NAMESPACE), console, NOW)
         return file.getvalue()
 

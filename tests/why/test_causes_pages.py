@@ -41,7 +41,7 @@ REJECTING: Final = (
     "planning/pending",
     "planning/plan",
     "planning/pod_demand",
-    "reporting/announce",
+    "reporting/rejection_note",
 )
 """Modules of binder that give a claim or a pod its reason; the controllers hand it on."""
 

@@ -30,9 +30,15 @@ Chosen = Callable[[Claim | Pod], bool]
 
 
 def report_matches(
-    filenames: Sequence[str], node: str | None, chosen: Chosen, *, as_json: bool, complain: Callable[[str], None]
+    filenames: Sequence[str],
+    node: str | None,
+    chosen: Chosen,
+    *,
+    document_to: BinaryIO | None,
+    complain: Callable[[str], None],
 ) -> bool:
-    """Print the report on these files, and return whether every claim has a volume or waits normally.
+    """Print the report on these files, and return whether every claim has a volume or waits normally. With
+    `document_to` it is written there as JSON.
 
     `node` is the name of a node for which kube-scheduler's choice is reported, None for that of the PV controller.
     Raises WhyError for files that cannot be read, and for a node that they do not have.
@@ -42,8 +48,8 @@ def report_matches(
     for line in (*dump.faults, *dump.duplicates):
         complain(line)
     report = _Report(dump, known, chosen)
-    if as_json:
-        report.write(sys.stdout.buffer)
+    if document_to is not None:
+        report.write(document_to)
     else:
         report.print()
         write_line("")

@@ -15,14 +15,19 @@ from why.causes.objects import age_of
 from why.rendering.text import full_name, note_lines
 from why.report.report import Item, WhyReport
 
-_CULPRITS: Final = frozenset({"StorageClass", "Provisioner", "Scheduler", "ResourceQuota"})
-"""Kinds whose objects each have their own line: the next step differs."""
+_CULPRITS: Final = {
+    "StorageClass": "class",
+    "Provisioner": "driver",
+    "Scheduler": "scheduler",
+    "ResourceQuota": "quota",
+}
+"""Kinds whose objects each have their own line, because the next step differs; and how they are called there."""
 
 
 _SHORT_NOTE: Final = 48
 """Characters of a note that fits before its command."""
 
-_HEADER: Final = ("ROOT CAUSE", "CLAIMS", "OLDEST", "EXAMPLE")
+_HEADER: Final = ("ROOT CAUSE", "OF", "CLAIMS", "OLDEST", "EXAMPLE")
 _EXAMPLE_WIDTH: Final = 20
 """Columns to which examples are aligned; a longer one moves its own line only."""
 
@@ -54,7 +59,7 @@ class CauseGroup:
 class _Row:
     """A line of the table: its cells but the last, and the next step. `note` follows it, unless it is empty."""
 
-    cells: tuple[str, str, str, str]
+    cells: tuple[str, str, str, str, str]
     style: str
     next: str
     note: str
@@ -65,23 +70,31 @@ def groups(items: Iterable[Item]) -> Sequence[CauseGroup]:
     """Return the items by cause and root object: problems first, then inconclusive ones, then normal ones."""
     by_cause: dict[tuple[object, ...], CauseGroup] = {}
     for item in items:
-        # A provisioner reports as DRIVER_POD_UID: each of its pods reports the same.
-        culprit = next((link.name.partition("_")[0] for link in item.causes if link.kind in _CULPRITS), "")
-        by_cause.setdefault((item.code, item.problem, culprit), CauseGroup()).items.append(item)
+        by_cause.setdefault((item.code, item.problem, _culprit(item)), CauseGroup()).items.append(item)
     return sorted(
         by_cause.values(),
         key=lambda group: (not group.items[0].problem, group.items[0].conclusive, -group.claims, group.items[0].code),
     )
 
 
-def print_overview(report: WhyReport, console: Console, now: datetime) -> None:
+def _culprit(item: Item) -> str:
+    """Return the object that tells a cause from an equal one, such as `class fast`; empty if there is none."""
+    for link in item.causes:
+        if link.kind in _CULPRITS:
+            # A provisioner reports as DRIVER_POD_UID: each of its pods reports the same.
+            return f"{_CULPRITS[link.kind]} {link.name.partition('_')[0]}"
+    return ""
+
+
+def print_overview(report: WhyReport, console: Console, now: datetime, *, headers: bool = True) -> None:
     """Print one line for each cause. A next step that does not fit beside it follows on a line of its own: neither a
     name nor a command is ever truncated or broken.
     """
     rows = [_row(group, now) for group in groups(report.items)]
     widths = [max(len(cell) for cell in column) for column in zip(_HEADER, *(row.cells for row in rows), strict=True)]
     widths[-1] = min(widths[-1], _EXAMPLE_WIDTH)
-    console.print(Text(f"{_aligned(_HEADER, widths)}  NEXT", style="bold"), soft_wrap=True)
+    if headers:
+        console.print(Text(f"{_aligned(_HEADER, widths)}  NEXT", style="bold"), soft_wrap=True)
     for row in rows:
         line = _aligned(row.cells, widths)
         left = console.width - len(line) - 2
@@ -99,15 +112,17 @@ def _row(group: CauseGroup, now: datetime) -> _Row:
     item = group.example
     style = "red" if item.problem else "yellow" if not item.conclusive else "green"
     mark = "" if item.problem else " ?" if not item.conclusive else " ○"
-    cells = (f"{item.code}{mark}", str(group.claims), age_of(item.since, now) or "-", printable(full_name(item)))
+    culprit, age = printable(_culprit(item)) or "-", age_of(item.since, now) or "-"
+    cells = (f"{item.code}{mark}", culprit, str(group.claims), age, printable(full_name(item)))
     note = item.advice[0] if item.problem and item.next and _CHANGES.match(item.next[0]) else ""
     return _Row(cells, style, _next(item, note), printable(note), is_problem=item.problem)
 
 
 def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
     """Return the cells in columns; numbers end at the same place."""
-    code, claims, oldest, example = cells
-    return f"{code:<{widths[0]}}  {claims:>{widths[1]}}  {oldest:<{widths[2]}}  {example:<{widths[3]}}"
+    code, culprit, claims, oldest, example = cells
+    first = f"{code:<{widths[0]}}  {culprit:<{widths[1]}}"
+    return f"{first}  {claims:>{widths[2]}}  {oldest:<{widths[3]}}  {example:<{widths[4]}}"
 
 
 def _next(item: Item, note: str) -> str:

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import Final
@@ -21,49 +22,42 @@ _MAX_EXPLAINED: Final = 3
 """Codes that one command explains: more of them would be pages to read."""
 
 
+@dataclass(slots=True)
 class Printer:
     """Prints to the standard output. `overview` is one line for each cause instead of a block for each object.
 
     `namespace` is the only one that is reported on, if it is only one; `chosen` whether only objects with some labels,
     or the pods of workloads are: of those with an equal cause one is explained, and the others are named.
     `with_namespaces`: objects of several namespaces may be among them, so each name comes with its own.
-    `explain` is the command, after which codes are named.
+    `explain` is the command, after which codes are named. `template` renders a report for the output `jsonpath`.
     """
 
-    def __init__(  # noqa: PLR0913 - each by name
-        self,
-        output: str,
-        console: Console,
-        *,
-        overview: bool,
-        with_namespaces: bool = False,
-        namespace: str = "",
-        chosen: bool = False,
-        explain: str = "pvc-prebinder explain",
-    ) -> None:
-        self._output = output
-        self._console = console
-        self._overview = overview
-        self._namespace = namespace
-        self._chosen = chosen
-        self._explain = explain
-        self._with_namespaces = with_namespaces
-        self._printed: WhyReport | None = None
+    output: str
+    console: Console
+    overview: bool
+    with_namespaces: bool = False
+    namespace: str = ""
+    chosen: bool = False
+    explain: str = "pvc-prebinder explain"
+    headers: bool = True
+    template: Callable[[WhyReport], str] | None = None
+    _printed: WhyReport | None = None
 
     def print(self, report: WhyReport, now: datetime, *, again: bool = False) -> None:
         """Print a report; a repeated one (`again`) in place on a terminal, elsewhere only if it differs from the
         last.
         """
-        on_terminal = again and self._console.is_terminal and self._output in {"text", "wide"}
+        on_terminal = again and self.console.is_terminal and self.output in {"text", "wide"}
         if again and not on_terminal and report == self._printed:
             return
         if on_terminal and self._printed is not None:
-            self._console.clear()
+            self.console.clear()
         self._printed = report
-        names = partial(as_names, with_namespaces=self._with_namespaces)
+        names = partial(as_names, with_namespaces=self.with_namespaces)
         documents: Mapping[str, Callable[[WhyReport], str]] = {"json": as_json, "yaml": as_yaml, "name": names}
-        if self._output in documents:
-            text = documents[self._output](report)
+        written = self.template or documents.get(self.output)
+        if written is not None:
+            text = written(report)
             sys.stdout.write(f"{text}\n" if text else "")
         else:
             self._print_text(report, now)
@@ -72,31 +66,31 @@ class Printer:
     def _print_text(self, report: WhyReport, now: datetime) -> None:
         if not report.items:
             if report.complete:
-                self._console.print(plain(self._nothing), soft_wrap=True)
-        elif self._overview and self._output == "text":
-            print_overview(report, self._console, now)
+                self.console.print(plain(self._nothing), soft_wrap=True)
+        elif self.overview and self.output == "text":
+            print_overview(report, self.console, now, headers=self.headers)
         else:
-            print_report(report, self._console, now, wide=self._output == "wide", grouped=self._chosen)
+            print_report(report, self.console, now, wide=self.output == "wide", grouped=self.chosen)
         if not report.complete:
             what = "what else" if report.items else "what"
             missing = ", ".join(f"{each.resource} ({each.because})" for each in report.skipped)
             unknown = f"? Cannot tell {what} is pending without {missing}{self._hint(report)}"
-            self._console.print(plain(unknown), soft_wrap=True)
+            self.console.print(plain(unknown), soft_wrap=True)
         codes = _to_explain(report)
-        if codes:
-            self._console.print(plain(f"Explain: {' '.join((self._explain, *codes))}"), soft_wrap=True)
+        if codes and self.headers:
+            self.console.print(plain(f"Explain: {' '.join((self.explain, *codes))}"), soft_wrap=True)
 
     @property
     def _nothing(self) -> str:
         """Return that nothing is pending, and where that is true."""
-        labels = " with these labels" if self._chosen else ""
-        where = f" in namespace {self._namespace}" if self._namespace else ""
-        elsewhere = "; --all-namespaces looks everywhere" if self._namespace else ""
+        labels = " with these labels" if self.chosen else ""
+        where = f" in namespace {self.namespace}" if self.namespace else ""
+        elsewhere = "; --all-namespaces looks everywhere" if self.namespace else ""
         return f"Nothing{labels} is pending{where}{elsewhere}."
 
     def _hint(self, report: WhyReport) -> str:
         is_forbidden = any(each.because == FORBIDDEN for each in report.skipped)
-        return "; --namespace limits the report to a single namespace." if self._overview and is_forbidden else "."
+        return "; --namespace limits the report to a single namespace." if self.overview and is_forbidden else "."
 
 
 def _to_explain(report: WhyReport) -> Sequence[str]:

@@ -13,8 +13,7 @@ from rich.text import Text
 from why.rendering.lines import plain
 
 _MAX_WIDTH: Final = 1 << 16
-_PLAIN_WIDTH: Final = 160
-"""Columns if the output is not a terminal, where the width of the reader's window is unknown."""
+"""Columns if the output is not a terminal: a program reads it by lines."""
 
 
 class PlainTable(Table):
@@ -31,9 +30,10 @@ class PlainTable(Table):
         self.add_row(*(plain(text.plain or "-", str(text.style)) for text in texts))
 
 
-def table_of(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> PlainTable:
-    """Return a table of these rows."""
+def table_of(headers: Sequence[str], rows: Iterable[Sequence[str]], *, headed: bool = True) -> PlainTable:
+    """Return a table of these rows, and of its headers unless it is not `headed`."""
     table = PlainTable(*headers)
+    table.show_header = headed
     for row in rows:
         table.add_texts(*row)
     return table
@@ -42,14 +42,13 @@ def table_of(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> PlainTabl
 class GrowingTable:
     """A table that is printed in parts as rows come, with its headers before the first."""
 
-    def __init__(self, *headers: str) -> None:
+    def __init__(self, *headers: str, headed: bool = True) -> None:
         self._headers = headers
-        self._headed = False
+        self._headed = not headed
 
     def print(self, rows: Sequence[Sequence[str]]) -> None:
         """Print further rows, and at once also where the output is no terminal."""
-        table = table_of(self._headers, rows)
-        table.show_header = not self._headed
+        table = table_of(self._headers, rows, headed=not self._headed)
         self._headed = True
         print_unbroken(table, console_for())
         sys.stdout.flush()
@@ -57,9 +56,9 @@ class GrowingTable:
 
 def print_unbroken(table: Table, console: Console) -> None:
     """Print a table without breaking a word or a name: in a window too narrow for that, its lines are longer."""
-    cells = [[str(cell) for cell in (column.header, *column.cells)] for column in table.columns]
+    cells = [[*([str(column.header)] * table.show_header), *map(str, column.cells)] for column in table.columns]
     words = [max((cell_len(word) for cell in column for word in cell.split()), default=1) for column in cells]
-    widths = [max(map(cell_len, column)) for column in cells]
+    widths = [max(map(cell_len, column), default=0) for column in cells]
     natural = console.measure(table, options=console.options.update(width=_MAX_WIDTH)).maximum
     too_much = natural - max(console.width, natural - sum(widths) + sum(words))
     for _ in range(too_much):
@@ -73,6 +72,6 @@ def print_unbroken(table: Table, console: Console) -> None:
 
 
 def console_for() -> Console:
-    """Return a console on the standard output: formatted on a terminal, plain and wide anywhere else."""
+    """Return a console on the standard output: formatted on a terminal, plain and unbroken anywhere else."""
     console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=_PLAIN_WIDTH)
+    return console if console.is_terminal else Console(highlight=False, width=_MAX_WIDTH)

@@ -17,6 +17,8 @@ _SHORT: Final = {"Pod": "pod", "PersistentVolumeClaim": "pvc", "PersistentVolume
 _IN_CHAIN: Final = {"PersistentVolumeClaim": "claim ", "StorageClass": "class ", "Scheduler": "scheduler "}
 _INDENT: Final = "  "
 _MAX_NAMED: Final = 20
+_MAX_NOTE_COLUMN: Final = 100
+"""Where a note beside a command ends at most, so that the command can be copied from the line."""
 
 
 def print_report(
@@ -85,7 +87,7 @@ def _body(item: Item, width: int, *, wide: bool) -> Iterator[str]:
 
 def _step(label: str, command: str, note: str, width: int) -> Iterator[str]:
     line = f"{_INDENT}{label}{command}"
-    if note and len(line) + len(note) + 6 <= width:
+    if note and len(line) + len(note) + 6 <= min(width, _MAX_NOTE_COLUMN):
         yield f"{line}   ({note})"
         return
     yield line

@@ -6,7 +6,7 @@ from binder.matching.rejection import Reason
 from binder.model.decision import Reject
 from binder.planning.explain import MAX_EVALUATIONS
 from binder.planning.plan import plan
-from binder.reporting.announce import rejection_note
+from binder.reporting.rejection_note import rejection_note
 from kube.objects.model import ClaimReference, Record
 from tests.binder.views import NOW, planned, view
 from tests.builders import claim, node, pod, volume

@@ -12,8 +12,8 @@ LINK = "See https://docs.example.com/pvc-prebinder/causes/StaticOnlyNoMatch/"
 STEP = "Add a volume that fits, or change the claim."
 
 
-def rejection(count: int, subject: str = "pv", found: str = "1Gi") -> Reject:
-    rejections = tuple(Rejection(Reason.TOO_SMALL, f"{subject}-{number}", "10Gi", found) for number in range(count))
+def rejection(count: int, subject: str = "pv", offered: str = "1Gi") -> Reject:
+    rejections = tuple(Rejection(Reason.TOO_SMALL, f"{subject}-{number}", "10Gi", offered) for number in range(count))
     return Reject(pod("web"), Reason.NO_VOLUME_FITS, rejections)
 
 
@@ -51,7 +51,7 @@ def test_a_note_fits_into_an_event_and_counts_what_it_leaves_out(count: int, sub
 @pytest.mark.parametrize("site", ["", SITE])
 @pytest.mark.parametrize("count", [0, 1, 2, 3])
 def test_a_note_is_read_back(count: int, site: str) -> None:
-    decision = rejection(count, found="1Gi; busy")
+    decision = rejection(count, offered="1Gi; busy")
     expected = RejectionNote(False, "StaticOnlyNoMatch", STEP, [str(each) for each in decision.rejections])
     read = parse_rejection_note(rejection_note(decision, site))
     assert read is not None

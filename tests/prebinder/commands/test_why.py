@@ -162,7 +162,7 @@ def test_nothing_is_pending_where_it_was_looked(
         pytest.param(["pvc/nix"], 1, 'there is no PersistentVolumeClaim "nix" in namespace web', id="no such object"),
         pytest.param(["pvc/data", "-n", "shop"], 1, "in namespace shop; try --namespace web", id="another namespace"),
         pytest.param(["ds/x"], 2, "expected pod/NAME, pvc/NAME, pv/NAME, statefulset/NAME, deployment/NAME", id="kind"),
-        pytest.param(["-o", "xml"], 2, "expected text, wide, json, yaml, name", id="form"),
+        pytest.param(["-o", "xml"], 2, "expected text, wide, name, json, yaml, jsonpath=TEMPLATE", id="form"),
         pytest.param(["-A", "pvc/data"], 2, "omit the names", id="all and one"),
     ],
 )
@@ -188,11 +188,11 @@ def test_all_namespaces_are_one_line_for_each_cause(tmp_path: Path, capsys: pyte
     documents = [*PENDING, claim("idle"), *(claim(f"typo-{number}", storage_class="fsat") for number in range(12))]
     assert main(["why", "-A", "-f", write_dump(tmp_path, documents)]) == 3
     lines = [line.split() for line in capsys.readouterr().out.splitlines() if not line.startswith(" ")]
-    assert lines[0] == ["ROOT", "CAUSE", "CLAIMS", "OLDEST", "EXAMPLE", "NEXT"]
-    assert [line[:2] for line in lines[1:]] == [
-        ["StorageClassNotFound", "12"],
-        ["TopologyConflict", "1"],
-        ["WaitForFirstConsumer", "○"],
+    assert lines[0] == ["ROOT", "CAUSE", "OF", "CLAIMS", "OLDEST", "EXAMPLE", "NEXT"]
+    assert [line[: 3 if line[1] == "-" else 4] for line in lines[1:-1]] == [
+        ["StorageClassNotFound", "class", "fsat", "12"],
+        ["TopologyConflict", "-", "1"],
+        ["WaitForFirstConsumer", "○", "class", "fast"],
     ]
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from binder.reservation.contract import Annotations
 from csi.health.verdict import HealthState
+from prebinder.command_line.output import Output
 from prebinder.health.rows import HealthRow, health_row
 from prebinder.health.watch import HealthPrinter
 from tests.builders import EPOCH, volume
@@ -26,7 +27,7 @@ def shown(printer: HealthPrinter, capsysbinary: pytest.CaptureFixture[bytes], *r
 
 
 def test_each_change_is_one_document(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
-    printer = HealthPrinter("json")
+    printer = HealthPrinter(Output("json"), watching=True)
     documents = [
         [
             (document["volume"], document["health"], document["reason"])
@@ -50,21 +51,21 @@ def test_each_change_is_one_document(capsysbinary: pytest.CaptureFixture[bytes])
 
 
 def test_a_table_has_one_header(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
-    printer = HealthPrinter("table")
+    printer = HealthPrinter(Output("table"), watching=False)
     first, second = shown(printer, capsysbinary, WELL, OTHER), shown(printer, capsysbinary, UNHEALTHY, OTHER)
     assert sum("HEALTH" in line for line in first) == 1
     assert [line.split()[:3] for line in second if line.strip()] == [["pv-1", "DataLoss", "Gone"]]
 
 
 def test_an_empty_cluster_is_reported_once(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
-    printer = HealthPrinter("table")
+    printer = HealthPrinter(Output("table"), watching=False)
     assert "There are no PersistentVolumes." in "".join(shown(printer, capsysbinary))
     assert shown(printer, capsysbinary) == []
     assert "VOLUME" in shown(printer, capsysbinary, WELL)[0]
 
 
 def test_the_exit_code_goes_by_what_was_shown_last(output: str, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
-    printer, seen = HealthPrinter(output), []
+    printer, seen = HealthPrinter(Output(output), watching=True), []
     for rows in ((WELL,), (UNHEALTHY,), (WELL,), (UNHEALTHY, OTHER), (OTHER,)):
         printer.show(rows)
         seen.append(printer.any_unhealthy)

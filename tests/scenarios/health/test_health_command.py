@@ -27,7 +27,7 @@ async def command(world: World, *arguments: str, kubeconfig: Path | None = None)
 async def health_of(world: World, *arguments: str) -> tuple[int | None, dict[str, dict[str, Any]]]:
     code, out, error = await command(world, "health", "-o", "json", *arguments)
     assert not error
-    rows = [json.loads(line) for line in out.splitlines()]
+    rows = json.loads(out)["items"]
     return code, {row["volume"]: row for row in rows}
 
 
@@ -109,7 +109,7 @@ async def test_health_and_quarantine_on_the_command_line(own_world: World) -> No
         marks = dict.fromkeys((f"{own_world.prefix}quarantine", f"{own_world.prefix}quarantined-at"))
         await own_world.admin.patch("PersistentVolume", unhealthy, {"metadata": {"annotations": marks}})
         code, out, _ = await command(own_world, "quarantine", "list", "-o", "json")
-        assert (code, json.loads(out)["reason"]) == (FINE, "unknown: the annotations were removed")
+        assert (code, json.loads(out)["items"][0]["reason"]) == (FINE, "unknown: the annotations were removed")
         code, out, _ = await command(own_world, "quarantine", "release", unhealthy)
         assert (code, out) == (FINE, f"{unhealthy} released\n")
         assert await quarantined(own_world) == set()

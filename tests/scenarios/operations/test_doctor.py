@@ -23,7 +23,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 async def doctor(capsys: pytest.CaptureFixture[str], *flags: str) -> tuple[int, dict[str, Any]]:
     code = await asyncio.to_thread(main, ["doctor", "-o", "json", *flags])
-    return code, {check["check"]: check for check in json.loads(capsys.readouterr().out)}
+    return code, {check["check"]: check for check in json.loads(capsys.readouterr().out)["items"]}
 
 
 async def test_the_manifests_grant_all_that_is_needed(

@@ -41,7 +41,7 @@ async def test_a_reservation_is_listed_from_its_making_to_its_end(own_world: Wor
     async with world.pv_controller_paused():
         await world.pod("app", {"data": claim_spec(disks)}, gated=True)
         await eventually(world.held, lambda held: set(held) == {"data"}, "the volume is committed")
-        (row,) = yaml.safe_load(await listed(world, "-o", "yaml", "-n", world.namespace))["reservations"]
+        (row,) = yaml.safe_load(await listed(world, "-o", "yaml", "-n", world.namespace))["items"]
         assert (row["volume"], row["claim"]) == (world.name("one"), f"{world.namespace}/data")
         assert (row["pods"], row["mode"], row["zone"]) == ([f"{world.namespace}/app"], "prebind", "zone-a")
         assert (row["health"], row["status"]) == ("Unknown", "Held")
@@ -57,7 +57,7 @@ async def test_a_reservation_is_listed_from_its_making_to_its_end(own_world: Wor
             assert process.stdout is not None
             async with asyncio.timeout(60):
                 first = await process.stdout.readuntil(b"\n}\n")
-            assert [row["status"] for row in json.loads(first)["reservations"]] == ["Held"]
+            assert [row["status"] for row in json.loads(first)["items"]] == ["Held"]
             await world.admin.delete("Pod", "app", world.namespace)
             while (row := await next_row(process))["status"] == "Held":
                 assert row["pods"] == []

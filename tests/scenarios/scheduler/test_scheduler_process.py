@@ -46,7 +46,7 @@ async def test_the_manifests_grant_all_that_scheduling_takes(
     cluster: DevCluster, own_world: World, account: Path
 ) -> None:
     code, out, _ = await command("doctor", "--scheduler", "-o", "json", f"--kubeconfig={account}")
-    assert [check for check in json.loads(out) if check["state"] != "ok"] == []
+    assert [check for check in json.loads(out)["items"] if check["state"] != "ok"] == []
     assert code == 0
     async with running("scheduler", account, *flags(own_world)) as process:
         await is_leading(process)

@@ -56,7 +56,7 @@ def overview(width: int) -> list[str]:
 
 def test_the_table_breaks_and_truncates_no_name_and_no_command_at_80_columns() -> None:
     lines = overview(NARROW)
-    assert lines[0] == "ROOT CAUSE              CLAIMS  OLDEST  EXAMPLE               NEXT"
+    assert lines[0] == "ROOT CAUSE              OF          CLAIMS  OLDEST  EXAMPLE               NEXT"
     for item in report().items:
         if item.problem:
             assert sum(line.endswith(item.next[0]) for line in lines) == 1
@@ -86,7 +86,7 @@ def test_what_the_pods_of_one_provisioner_report_is_one_line() -> None:
     file = StringIO()
     print_overview(report_on(facts_of(*made), (), ""), Console(file=file, width=NARROW, highlight=False), NOW)
     rows = [line for line in file.getvalue().splitlines()[1:] if not line.startswith(" ")]
-    assert [line.split()[:2] for line in rows] == [["BackendError", "3"]]
+    assert [line.split()[:4] for line in rows] == [["BackendError", "driver", "ebs.csi.aws.com", "3"]]
 
 
 @pytest.mark.parametrize("wide", [False, True])

@@ -10,6 +10,7 @@ NAMESPACE: Final = "pvc-prebinder-system"
 WORKLOADS: Final[Mapping[str, str]] = {
     "controller": ".Values",
     **{name: f".Values.{name}" for name in ("extender", "scheduler", "view")},
+    "kube-scheduler": ".Values.secondKubeScheduler",
 }
 """The component of a Deployment -> where values.yaml has what is its own."""
 
@@ -56,7 +57,7 @@ def _marked_field(name: str, field: Any, parent: Mapping[str, Any], *, is_accoun
     if name == "dnsNames":
         return [_OURS.sub("FULLNAME", host.split(".")[0]) + host[host.index(".") :] for host in field]
     if name == "serviceAccountName" or (name == "name" and (is_account or parent.get("kind") == "ServiceAccount")):
-        found = re.fullmatch(r"pvc-prebinder(-[a-z]+)?", field)
+        found = re.fullmatch(r"pvc-prebinder(-[a-z-]+)?", field)
         return _account(found[1]) if found else field
     if name in _REFERRING and isinstance(field, str):
         return _OURS.sub("FULLNAME", field)

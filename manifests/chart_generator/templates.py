@@ -1,9 +1,12 @@
 """The templates of the chart of pvc-prebinder, by file name."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from manifests.chart_generator.documents import Command, Document, built, condition, dump, key
+import yaml
+
+from manifests.chart_generator.documents import Command, Document, built, condition, dump, indented, key, replaced_once
 from manifests.chart_generator.names import NAMESPACE, expanded, marked
 from manifests.chart_generator.workloads import existence, workload_text
 
@@ -14,6 +17,7 @@ COMPONENTS: Final[Mapping[str, str]] = {
     "accountLimits": "account-limits",
     "extender": "extender",
     "extenderCertManager": "extender-cert-manager",
+    "secondKubeScheduler": "second-kube-scheduler",
     "scheduler": "scheduler",
     "alerts": "alerts",
     "dashboard": "dashboard",
@@ -30,6 +34,10 @@ _REPLACED: Final = {
     '"query": "docs"': '"query": {{ .Values.alerts.runbookBaseURL | quote }}',
 }
 _SCHEDULER_CONFIG: Final = "FULLNAME-scheduler-config"
+_KUBE_SCHEDULER_CONFIG: Final = "FULLNAME-kube-scheduler-config"
+_PROFILES: Final = "    {{- toYaml .Values.secondKubeScheduler.profiles | nindent 4 }}\n"
+_HASH: Final = re.compile(r"-[bcdfghkmt2456789]{10}$")
+"""What kustomize adds to the name of a ConfigMap by its content; with Helm an annotation replaces the pods."""
 _EXTENDER_SERVICE: Final = ("Service", "FULLNAME-extender")
 _ALERT_LABELS: Final = (
     "  labels:\n    {{- with .Values.alerts.labels }}\n    {{- toYaml . | nindent 4 }}\n    {{- end }}\n"
@@ -45,7 +53,7 @@ def templates(kustomize: Command) -> dict[str, str]:
         needed = ("extender", directory) if directory.startswith("extender-") else (directory,)
         before = known | {key(document) for document in built(kustomize, needed[:-1])}
         added = [document for document in built(kustomize, needed) if key(document) not in before]
-        text = _text(added)
+        text = _text(_unhashed(added))
         if name == "alerts":
             text = text.replace("  labels:\n    app.", f"{_ALERT_LABELS}    app.")
         made[f"{directory}.yaml"] = condition(_CONDITIONS.get(name, f".Values.{name}.enabled"), text)
@@ -79,9 +87,30 @@ def _text(documents: Sequence[Document]) -> str:
     return "".join(_template(document) for document in documents)
 
 
+def _unhashed(documents: Sequence[Document]) -> list[Document]:
+    """Return the objects with the names of ConfigMaps as they are in the files of kustomize."""
+    text = dump(list(documents))
+    for name in (document["metadata"]["name"] for document in documents if document["kind"] == "ConfigMap"):
+        text = text.replace(name, _HASH.sub("", name))
+    return list(yaml.safe_load(text))
+
+
+def _kube_scheduler_config(document: Document) -> str:
+    """Return the template of the file of the second kube-scheduler: names are this release's, profiles a value."""
+    content = yaml.safe_load(document["data"]["config.yaml"])
+    changes = {
+        indented({"profiles": content["profiles"]}, 4): f"    profiles:\n{_PROFILES}",
+        "pvc-prebinder-extender.": "FULLNAME-extender.",
+    }
+    text = replaced_once(indented(content, 4), changes, _KUBE_SCHEDULER_CONFIG)
+    return dump(document | {"data": {}}).replace("data: {}\n", f"data:\n  config.yaml: |\n{text}")
+
+
 def _template(original: Document) -> str:
     document = marked(original)
-    if document["metadata"]["name"] == _SCHEDULER_CONFIG and document["kind"] == "ConfigMap":
+    if key(document) == ("ConfigMap", _KUBE_SCHEDULER_CONFIG):
+        text = _kube_scheduler_config(document)
+    elif document["metadata"]["name"] == _SCHEDULER_CONFIG and document["kind"] == "ConfigMap":
         content = "    {{- toYaml .Values.scheduler.config | nindent 4 }}\n"
         text = dump(document | {"data": {}}).replace("data: {}\n", f"data:\n  config.yaml: |\n{content}")
     else:

@@ -60,8 +60,9 @@ def schema(chart: Path) -> str:
     for file in (controller, scheduler):
         del file["$schema"]
     properties = made["properties"]
-    for component in WORKLOADS:
-        own = properties if component == "controller" else properties[component]["properties"]
+    for component, where in WORKLOADS.items():
+        name = where.removeprefix(".Values").removeprefix(".")
+        own = properties[name]["properties"] if name else properties
         own.update(_POD if component == "view" else _POD | _REPLICATED)
     properties["config"] = controller
     properties["scheduler"]["properties"]["config"] = scheduler

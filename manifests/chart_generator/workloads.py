@@ -11,8 +11,11 @@ _ARGUMENTS: Final = {
     "extender": "        - extender\n",
     "scheduler": "        - scheduler\n",
     "view": "        - --serve\n",
+    "kube-scheduler": "        - --config=/etc/kubernetes/config/config.yaml\n",
 }
 """The argument of a component after which those that a value adds are put."""
+_IMAGES: Final = {"kube-scheduler": "pvc-prebinder.kubeSchedulerImage"}
+"""The component whose image is not ours -> the expression for it."""
 _PREFIX: Final = (
     "        {{- with (.Values.config.binding).annotationPrefix }}\n"
     "        - --annotation-prefix={{ . }}\n"
@@ -20,9 +23,22 @@ _PREFIX: Final = (
 )
 _PRIORITY: Final = "      {{- with .Values.priorityClassName }}\n      priorityClassName: {{ . }}\n      {{- end }}\n"
 _DRY_RUN: Final = "        {{- if .Values.dryRun }}\n        - --dry-run\n        {{- end }}\n"
-_CHECKSUM: Final = "        checksum/config: {{ toYaml .Values.config | sha256sum }}\n"
+_CHECKSUMS: Final = {
+    "controller": "        checksum/config: {{ toYaml .Values.config | sha256sum }}\n",
+    "kube-scheduler": "        checksum/config: {{ toYaml .Values.secondKubeScheduler | sha256sum }}\n",
+}
+"""The components that read their configuration once: another one replaces the pods."""
 _LABELS: Final = "    metadata:\n      labels:\n"
-_EGRESS: Final = '  {{- with include "pvc-prebinder.egress" . }}\n  {{- . | nindent 2 }}\n  {{- end }}\n'
+_EGRESS: Final = '  {{- with include "pvc-prebinder.egress" . }}\n  {{- . | nindent 2 }}\n%s  {{- end }}\n'
+_TO_EXTENDER: Final = """\
+  - ports:
+    - port: 8443
+    to:
+    - podSelector:
+        matchLabels:
+          app.kubernetes.io/component: extender
+          app.kubernetes.io/name: pvc-prebinder
+"""
 
 
 def workload_text(document: Document, text: str) -> str:
@@ -36,7 +52,8 @@ def workload_text(document: Document, text: str) -> str:
             return _account(document, text)
         case "NetworkPolicy":
             types = "  policyTypes:\n  - Ingress\n"
-            return replaced_once(text, {types: types + _EGRESS}, document["metadata"]["name"])
+            egress = _EGRESS % (_TO_EXTENDER if _component(document) == "kube-scheduler" else "")
+            return replaced_once(text, {types: types + egress}, document["metadata"]["name"])
     return text
 
 
@@ -71,7 +88,7 @@ def _metadata(component: str, values: str, document: Document) -> dict[str, str]
         "controller": "  replicas: {{ ternary 1 .Values.replicas .Values.dryRun }}\n",
         "view": replicas,
     }.get(component, f"  replicas: {{{{ {values}.replicas }}}}\n")
-    checksum = _CHECKSUM if component == "controller" else ""
+    checksum = _CHECKSUMS.get(component, "")
     annotations = f"      annotations:\n{checksum}{listed('.Values.podAnnotations', 8)}"
     if not checksum:
         annotations = listed(".Values.podAnnotations", 6, key="annotations")
@@ -87,13 +104,14 @@ def _container(component: str, values: str, pod: Document) -> dict[str, str]:
     (container,) = pod["containers"]
     resources = indented(container["resources"], 10)
     arguments, last = _ARGUMENTS[component], f"        - {container['args'][-1]}\n"
-    added = {arguments: arguments + (_DRY_RUN if component == "controller" else _PREFIX)}
+    after = {"controller": _DRY_RUN, "kube-scheduler": ""}.get(component, _PREFIX)
+    added = {arguments: arguments + after}
     added[last] = added.get(last, last) + listed(f"{values}.extraArgs", 8)
-    image = '        image: {{ include "pvc-prebinder.image" . }}\n'
+    image = f'        image: {{{{ include "{_IMAGES.get(component, "pvc-prebinder.image")}" . }}}}\n'
     policy = "        {{- with .Values.image.pullPolicy }}\n        imagePullPolicy: {{ . }}\n        {{- end }}\n"
     mounts = indented(container["volumeMounts"], 8)
     return added | {
-        "        image: pvc-prebinder:0.1.0\n": listed(".Values.extraEnv", 8, key="env") + image + policy,
+        f"        image: {container['image']}\n": listed(".Values.extraEnv", 8, key="env") + image + policy,
         f"        resources:\n{resources}": f"        resources:\n          {{{{- with {values}.resources }}}}\n"
         f"          {{{{- toYaml . | nindent 10 }}}}\n          {{{{- else }}}}\n{resources}          {{{{- end }}}}\n",
         mounts: mounts + listed(f"{values}.extraVolumeMounts", 8),

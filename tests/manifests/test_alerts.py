@@ -30,7 +30,8 @@ from tests.builders import EPOCH, claim, storage_class, volume
 ROOT = Path(__file__).parents[2]
 COMPONENT = ROOT / "manifests" / "components" / "alerts"
 COMPONENTS = ("controller", "extender", "scheduler")
-WITHOUT_METRICS = ("view",)
+WITHOUT_METRICS = ("view", "kube-scheduler")
+"""The page has none, and kube-scheduler serves its own by TLS to clients with a token."""
 SCRAPED = {"up": frozenset[str]()}
 """What Prometheus adds by itself; `job` comes with every series."""
 PLACE = ("cluster", "namespace")

@@ -6,6 +6,14 @@
 {{- end -}}
 {{- end -}}
 
+{{- /* The stock kube-scheduler, of the upstream version that a vendor's version begins with. */ -}}
+{{- define "pvc-prebinder.kubeSchedulerImage" -}}
+{{- $version := semver .Capabilities.KubeVersion.Version -}}
+{{- with .Values.secondKubeScheduler.image -}}
+{{ .repository }}:{{ .tag | default (printf "v%d.%d.%d" $version.Major $version.Minor $version.Patch) }}
+{{- end -}}
+{{- end -}}
+
 {{- define "pvc-prebinder.fullname" -}}
 {{ .Values.fullnameOverride | default "pvc-prebinder" }}
 {{- end -}}

@@ -1,6 +1,7 @@
 """The Helm chart installs what kustomize installs: its templates are made from the same files."""
 
 import json
+import re
 import subprocess
 import tarfile
 from collections.abc import Iterator
@@ -16,15 +17,22 @@ import yaml
 from binder.model.decision import Mode
 from binder.reservation.contract import DEFAULT_PREFIX
 from devcluster.build.modules import control_plane
+from manifests.chart_generator.names import WORKLOADS
 from manifests.chart_generator.templates import COMPONENTS
 from manifests.chart_generator.values import explained
 from prebinder.config.config_file import CONTROLLER
+from prebinder.preflight.doctor_checks import CheckState
+from prebinder.preflight.kube_scheduler_checks import scheduler_file_checks
 from tests.generators import generator
 from tests.manifests.chart.helm import CHART, EVERYTHING, SYSTEM, Helm, needs_helm, notes, pods_of
 from tests.manifests.tools import MANIFESTS, Document, binary, built, by_name, overlay_of_base
 
 BY_LABEL = "app.kubernetes.io/managed-by"
-NEEDED: Final = {"gatePolicy": "schedulingGate", "extenderCertManager": "extender"}
+NEEDED: Final = {
+    "gatePolicy": "schedulingGate",
+    "extenderCertManager": "extender",
+    "secondKubeScheduler": "extender",
+}
 """A component -> the one without which it is of no use."""
 
 
@@ -35,8 +43,8 @@ def comparable(documents: list[Document]) -> dict[tuple[str, str, str], Any]:
         if document["kind"] == "Namespace":
             continue
         document["metadata"]["labels"].pop(BY_LABEL)
-        if document["kind"] == "ConfigMap" and document["metadata"]["name"].startswith("pvc-prebinder-config"):
-            document["metadata"]["name"] = "pvc-prebinder-config"
+        if document["kind"] == "ConfigMap":
+            document["metadata"]["name"] = unhashed(document["metadata"]["name"])
         if document["kind"] == "ConfigMap" and "config.yaml" in document["data"]:
             document["data"] = yaml.safe_load(document["data"]["config.yaml"])
         if document["kind"] == "Deployment":
@@ -44,11 +52,16 @@ def comparable(documents: list[Document]) -> dict[tuple[str, str, str], Any]:
             metadata["labels"].pop(BY_LABEL)
             metadata.pop("annotations", None)
             for volume in pod["volumes"]:
-                if volume.get("configMap", {}).get("name", "").startswith("pvc-prebinder-config"):
-                    volume["configMap"]["name"] = "pvc-prebinder-config"
+                if "configMap" in volume:
+                    volume["configMap"]["name"] = unhashed(volume["configMap"]["name"])
         if document.get("metadata", {}).get("annotations", {}).get("helm.sh/hook") != "test":
             kept.append(document)
     return dict(by_name(kept))
+
+
+def unhashed(name: str) -> str:
+    """Return the name of a ConfigMap as it is in a file of kustomize."""
+    return re.sub(r"-[a-z0-9]{10}$", "", name)
 
 
 def test_the_generated_files_are_those_that_the_manifests_make() -> None:
@@ -155,6 +168,8 @@ def test_a_switch_adds_what_its_component_does(helm: Helm, key: str) -> None:
     flags = [flag for name in sorted(switches) for flag in ("--set", f"{name}.enabled=true")]
     if key != "accountLimits":
         flags += ["--set", "accountLimits.enabled=false"]
+    if key == "secondKubeScheduler":
+        flags += ["--set", "secondKubeScheduler.image.tag=v1.37.1"]
     assert comparable(helm.template(*flags)) == comparable(overlay_of_base(components))
 
 
@@ -169,10 +184,11 @@ def test_another_namespace_image_and_priority_are_used_everywhere(helm: Helm) ->
     text = yaml.safe_dump_all(documents)
     assert SYSTEM not in text
     images = [line for line in text.splitlines() if " image: " in line]
-    assert {line.split("image: ")[1] for line in images} == {f"registry.example.com/ours@sha256:{'0' * 64}"}
+    ours = f"registry.example.com/ours@sha256:{'0' * 64}"
+    assert {line.split("image: ")[1] for line in images} == {ours, "registry.k8s.io/kube-scheduler:v1.36.0"}
     priorities = {component: pod.get("priorityClassName") for component, pod in pods_of(documents).items()}
     # No pod waits for the view.
-    assert priorities == {"controller": "high", "extender": "high", "scheduler": "high", "view": None}
+    assert priorities == {name: None if name == "view" else "high" for name in WORKLOADS}
 
 
 @needs_helm
@@ -184,7 +200,7 @@ def test_pods_of_every_component_are_placed_and_pulled_as_the_values_say(helm: H
         "affinity": {"nodeAffinity": {}},
     }
     pods = pods_of(helm.template(*EVERYTHING, *(f"--set-json={key}={json.dumps(placed[key])}" for key in placed)))
-    assert pods.keys() == {"controller", "extender", "scheduler", "view"}
+    assert pods.keys() == WORKLOADS.keys()
     for pod in pods.values():
         assert {key: pod[key] for key in placed} == placed
 
@@ -198,13 +214,18 @@ def test_ids_are_left_to_openshift_and_the_rest_of_restricted_stays(helm: Helm) 
 
 @needs_helm
 def test_replicas_and_resources_are_those_of_the_component(helm: Helm) -> None:
-    values = {"": 3, "extender.": 4, "scheduler.": 5, "view.": None}
-    flags = [f"--set={where}resources.limits.memory={number}Gi" for number, where in enumerate(values)]
-    flags += [f"--set={where}replicas={replicas}" for where, replicas in values.items() if replicas]
-    documents = [each for each in helm.template(*EVERYTHING, *flags) if each["kind"] == "Deployment"]
-    assert [each["spec"]["replicas"] for each in documents] == [3, 4, 5, 1]
-    for number, pod in enumerate(pods_of(documents).values()):
-        assert pod["containers"][0]["resources"] == {"limits": {"memory": f"{number}Gi"}}
+    values = {name: where.removeprefix(".Values").removeprefix(".") for name, where in WORKLOADS.items()}
+    flags: list[str] = []
+    for number, (name, key) in enumerate(values.items(), 3):
+        where = f"{key}." if key else ""
+        flags.append(f"--set={where}resources.limits.memory={number}Gi")
+        flags += [f"--set={where}replicas={number}"] if name != "view" else []
+    deployments = [each for each in helm.template(*EVERYTHING, *flags) if each["kind"] == "Deployment"]
+    replicas = {each["metadata"]["labels"]["app.kubernetes.io/component"]: each["spec"] for each in deployments}
+    pods = pods_of(deployments)
+    for number, name in enumerate(values, 3):
+        assert replicas[name]["replicas"] == (1 if name == "view" else number)
+        assert pods[name]["containers"][0]["resources"] == {"limits": {"memory": f"{number}Gi"}}
 
 
 @needs_helm
@@ -217,7 +238,8 @@ def test_the_schedulers_profiles_and_the_annotation_prefix_are_values(helm: Helm
     assert yaml.safe_load(config)["profiles"] == [{"schedulerName": "ours"}]
     assert DEFAULT_PREFIX not in yaml.safe_dump(documents)
     for component, pod in pods_of(documents).items():
-        assert (f"--annotation-prefix={prefix}" in pod["containers"][0]["args"]) is (component != "controller")
+        given = f"--annotation-prefix={prefix}" in pod["containers"][0]["args"]
+        assert given is (component not in {"controller", "kube-scheduler"})
     policy = by_name(documents)["MutatingAdmissionPolicy", "", "pvc-prebinder-gate"]["spec"]
     assert policy["matchConstraints"]["namespaceSelector"]["matchLabels"] == {f"{prefix}gate": "enabled"}
 
@@ -242,6 +264,7 @@ def test_a_prometheus_that_selects_by_labels_is_given_them(helm: Helm) -> None:
         ("gatePolicy.enabled=true", "schedulingGate.enabled"),
         ("config.binding.mode=complete", "complete.enabled=true"),
         ("extenderCertManager.enabled=true", "extender.enabled=true"),
+        ("secondKubeScheduler.enabled=true", "set extender.enabled=true"),
         ("serviceAccount.create=false", "set serviceAccount.name"),
         ("view.serviceAccount.create=false", "set view.serviceAccount.name"),
         ("dryRun=true,gatePolicy.enabled=true,schedulingGate.enabled=true", "gatePolicy.enabled to false"),
@@ -258,6 +281,33 @@ def test_the_policy_that_gates_is_rejected_where_the_api_server_has_none(helm: H
     assert "gatePolicy needs Kubernetes 1.36, and this is v1.35" in helm.run(
         "template", "release", CHART, *flags, fails=True
     )
+
+
+@needs_helm
+@pytest.mark.parametrize(
+    ("kubernetes", "tag"), [("1.33.4", "v1.33.4"), ("v1.33.4-eks-0123abc", "v1.33.4"), ("v1.34.1+k3s1", "v1.34.1")]
+)
+def test_the_second_kube_scheduler_is_the_stock_one_of_the_clusters_version(
+    helm: Helm, kubernetes: str, tag: str
+) -> None:
+    enabled = ("--set=secondKubeScheduler.enabled=true", "--set=extender.enabled=true")
+    pod = pods_of(helm.template(*enabled, kubernetes=kubernetes))["kube-scheduler"]
+    assert pod["containers"][0]["image"] == f"registry.k8s.io/kube-scheduler:{tag}"
+
+
+@needs_helm
+def test_the_second_kube_scheduler_has_the_profiles_of_the_values_and_calls_our_extender(helm: Helm) -> None:
+    profiles = [{"schedulerName": "ours", "percentageOfNodesToScore": 100}]
+    flags = (f"--set-json=secondKubeScheduler.profiles={json.dumps(profiles)}", "--set=fullnameOverride=binder")
+    documents = helm.template(*EVERYTHING, *flags, namespace="elsewhere")
+    config = by_name(documents)["ConfigMap", "elsewhere", "binder-kube-scheduler-config"]["data"]["config.yaml"]
+    content = yaml.safe_load(config)
+    assert content["profiles"] == profiles
+    assert content["leaderElection"]["resourceNamespace"] == "elsewhere"
+    assert content["extenders"][0]["urlPrefix"] == "https://binder-extender.elsewhere.svc"
+    assert not [check for check in scheduler_file_checks(config) if check.state is CheckState.PROBLEM]
+    certificate = by_name(documents)["Certificate", "elsewhere", "binder-extender"]
+    assert certificate["spec"]["dnsNames"] == ["binder-extender.elsewhere.svc"]
 
 
 @needs_helm

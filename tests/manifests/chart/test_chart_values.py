@@ -13,18 +13,25 @@ from prebinder.config.config_file import CONTROLLER
 from tests.manifests.chart.helm import CHART, EVERYTHING, SYSTEM, Helm, needs_helm, notes, pods_of
 from tests.manifests.tools import Document, by_name
 
+KUBERNETES_ROLES = frozenset(
+    ["system:kube-scheduler", "system:volume-scheduler", "extension-apiserver-authentication-reader"]
+)
+"""Those that Kubernetes itself keeps."""
+
 
 @needs_helm
-@pytest.mark.parametrize("where", ["", "extender.", "scheduler.", "view."])
+@pytest.mark.parametrize("where", WORKLOADS.values())
 def test_certificates_reach_the_container(helm: Helm, where: str) -> None:
     """Without that no driver on TCP is probed, and no health endpoint served, by what the chart installs."""
     volumes = [{"name": "driver-tls", "secret": {"secretName": "driver-tls"}}]
     mounts = [{"name": "driver-tls", "mountPath": "/driver-tls", "readOnly": True}]
+    name = where.removeprefix(".Values").removeprefix(".")
+    prefix = f"{name}." if name else ""
     added = {"extraVolumes": volumes, "extraVolumeMounts": mounts, "extraArgs": ["--csi-tls-ca=/driver-tls/ca.crt"]}
-    flags = [f"--set-json={where}{key}={json.dumps(value)}" for key, value in added.items()]
+    flags = [f"--set-json={prefix}{key}={json.dumps(value)}" for key, value in added.items()]
     for component, pod in pods_of(helm.template(*EVERYTHING, *flags)).items():
         (container,) = pod["containers"]
-        has = component == (where.removesuffix(".") or "controller")
+        has = WORKLOADS[component] == where
         assert (volumes[0] in pod["volumes"]) is has
         assert (mounts[0] in container["volumeMounts"]) is has
         assert (container["args"][-1] == "--csi-tls-ca=/driver-tls/ca.crt") is has
@@ -68,7 +75,8 @@ def test_what_all_pods_have_reaches_every_one(helm: Helm) -> None:
 @needs_helm
 @pytest.mark.parametrize("component", WORKLOADS)
 def test_strategy_spread_and_budget_are_those_of_the_component(helm: Helm, component: str) -> None:
-    where = "" if component == "controller" else f"{component}."
+    name = WORKLOADS[component].removeprefix(".Values").removeprefix(".")
+    where = f"{name}." if name else ""
     spread = [{"maxSkew": 2, "topologyKey": "rack", "whenUnsatisfiable": "DoNotSchedule"}]
     flags = [f"--set={where}strategy.type=Recreate"]
     if component != "view":
@@ -91,7 +99,8 @@ def test_a_budget_can_be_left_out_and_count_from_none(helm: Helm) -> None:
     flags = ("--set=podDisruptionBudget.enabled=false", "--set=extender.podDisruptionBudget.maxUnavailable=0")
     documents = by_name(helm.template(*EVERYTHING, *flags))
     budgets = {name: each["spec"]["maxUnavailable"] for (kind, _, name), each in documents.items() if "Budget" in kind}
-    assert budgets == {"pvc-prebinder-extender": 0, "pvc-prebinder-scheduler": 1}
+    others = {"pvc-prebinder-scheduler": 1, "pvc-prebinder-kube-scheduler": 1}
+    assert budgets == {"pvc-prebinder-extender": 0, **others}
 
 
 @needs_helm
@@ -105,7 +114,8 @@ def test_another_name_is_used_wherever_objects_refer_to_each_other(helm: Helm) -
     existing = {(each["kind"], each["metadata"]["name"]) for each in documents}
     for document in documents:
         if "roleRef" in document:
-            assert (document["roleRef"]["kind"], document["roleRef"]["name"]) in existing
+            role = document["roleRef"]
+            assert (role["kind"], role["name"]) in existing or role["name"] in KUBERNETES_ROLES
             for subject in document["subjects"]:
                 assert ("ServiceAccount", subject["name"]) in existing
     for account, user in limited_accounts(documents):
@@ -131,11 +141,12 @@ def test_an_existing_account_gets_the_rights_and_the_limits(helm: Helm) -> None:
     flags = ("--set=serviceAccount.create=false,serviceAccount.name=ours", "--set=scheduler.serviceAccount.name=theirs")
     documents = helm.template(*EVERYTHING, *flags, "--set=scheduler.serviceAccount.annotations.role=reader")
     accounts = {each["metadata"]["name"]: each for each in documents if each["kind"] == "ServiceAccount"}
-    assert accounts.keys() == {"pvc-prebinder-extender", "pvc-prebinder-view", "theirs"}
+    untouched = {"pvc-prebinder-extender", "pvc-prebinder-kube-scheduler"}
+    assert accounts.keys() == {*untouched, "pvc-prebinder-view", "theirs"}
     assert accounts["theirs"]["metadata"]["annotations"] == {"role": "reader"}
     assert {name for name, _ in limited_accounts(documents)} == {"ours", "theirs"}
     subjects = {subject["name"] for each in documents for subject in each.get("subjects", ())}
-    assert subjects == {"ours", "theirs", "pvc-prebinder-extender"}
+    assert subjects == {"ours", "theirs", *untouched}
     pods = pods_of(documents)
     assert {pods[name]["serviceAccountName"] for name in ("controller", "scheduler")} == {"ours", "theirs"}
 
@@ -157,10 +168,13 @@ def test_network_policies_can_be_left_out_or_limit_egress(helm: Helm) -> None:
     )
     for spec in limited:
         assert spec["policyTypes"] == ["Ingress", "Egress"]
-        dns, api, extra = spec["egress"]
+        dns, api, extra, *others = spec["egress"]
         assert {port["port"] for port in dns["ports"]} == {53}
         assert api == {"ports": [{"port": 443}, {"port": 6443}], "to": to}
         assert extra == driver
+        # The second kube-scheduler calls the extender.
+        calls = spec["podSelector"]["matchLabels"]["app.kubernetes.io/component"] == "kube-scheduler"
+        assert [rule["ports"] for rule in others] == ([[{"port": 8443}]] if calls else [])
 
 
 @needs_helm
@@ -199,9 +213,13 @@ def test_helm_test_looks_at_the_installation_with_the_controllers_account(helm: 
     [
         (("--set=extender.enabled=true",), "Missing: the Secret pvc-prebinder-extender-tls"),
         (("--set=extender.enabled=true", "--set=fullnameOverride=a"), "Missing: the Secret a-extender-tls"),
+        (
+            ("--set=extender.enabled=true", "--set=secondKubeScheduler.enabled=true"),
+            "Missing: the Secret pvc-prebinder-extender-client",
+        ),
         ((), "Missing: an image. No registry has pvc-prebinder:0.1.0"),
     ],
-    ids=["secret", "renamed", "image"],
+    ids=["secret", "renamed", "client", "image"],
 )
 def test_the_notes_name_what_is_missing(helm: Helm, flags: tuple[str, ...], words: str, tmp_path: Path) -> None:
     assert words in notes(helm, tmp_path, *flags)
@@ -209,5 +227,5 @@ def test_the_notes_name_what_is_missing(helm: Helm, flags: tuple[str, ...], word
 
 @needs_helm
 def test_the_notes_miss_nothing_that_there_is(helm: Helm, tmp_path: Path) -> None:
-    enabled = ("--set=extender.enabled=true", "--set=extenderCertManager.enabled=true")
+    enabled = [f"--set={key}.enabled=true" for key in ("extender", "extenderCertManager", "secondKubeScheduler")]
     assert "Missing" not in notes(helm, tmp_path, *enabled, "--set=image.repository=registry.example.com/ours")

@@ -58,16 +58,17 @@ async def extended_scheduler(world: World, timeout: str, delay: str = "0s") -> A
     files.mkdir()
     authority = Authority(files, datetime.now(UTC))
     address, health, metrics = (f"{LOOPBACK}:{port}" for port in free_ports(3))
-    extender = await _start_extender(world, authority, address, health, metrics, delay)
+    extender = await start_extender(world, authority, address, health, metrics, delay)
     scheduler = await world.cluster.start_scheduler(name, _configuration(authority, address, timeout))
     yield ExtendedScheduler(world, name, scheduler, extender, health)
     await scheduler.stop()
     await extender.stop()
 
 
-async def _start_extender(
-    world: World, authority: Authority, address: str, health: str, metrics: str, delay: str
+async def start_extender(
+    world: World, authority: Authority, address: str, health: str, metrics: str, delay: str = "0s"
 ) -> Component:
+    """Start the extender, which admits clients of this authority only."""
     serving = authority.serving("extender")
     command: list[str | Path] = [sys.executable, "-m", "prebinder.cli", "extender"]
     command += [f"--kubeconfig={await account(world.cluster)}", f"--annotation-prefix={world.prefix}"]

@@ -87,6 +87,8 @@ class Planner:
         self._settings = settings
         self._available = AvailableVolumes(store)
         self.ledger = Ledger()
+        self.prepared = asyncio.Event()
+        """Set when `view` shows every Available volume."""
         self._provisioning: Provisioning | None = None
         """What is in flight in pools of storage; nothing as long as no class is in mode provision."""
         self._waiting: Waiting | None = None
@@ -104,6 +106,7 @@ class Planner:
     def following(self) -> Iterator[None]:
         """Follow the store while inside the context; `decide` works only then."""
         self._available.catch_up()
+        self.prepared.set()
         with ExitStack() as stack:
             stack.callback(self._stop_provisioning)
             for storage_class in self._store.snapshot().classes.values():
@@ -126,7 +129,7 @@ class Planner:
         """Whether a decision made moments ago still holds, now that its volumes have been probed."""
         if not self._is_about(decision.pod):
             return False
-        view, now = self._view(), self._clock.now()
+        view, now = self.view(), self._clock.now()
         return all(
             reject_health(view, placement.volume, now) is None
             and (isinstance(decision, Finish) or self._is_held(placement))
@@ -135,7 +138,7 @@ class Planner:
 
     def withheld(self, decision: Reserve | Finish) -> Reject | None:
         """Return the rejection if the health of chosen volumes is unknown, now that they have been probed."""
-        view, now = self._view(), self._clock.now()
+        view, now = self.view(), self._clock.now()
         rejected = [reject_health(view, volume, now) for volume in decision.volumes]
         unknown = tuple(each for each in rejected if each is not None and each.reason is Reason.HEALTH_UNKNOWN)
         begun = isinstance(decision, Finish)
@@ -145,7 +148,7 @@ class Planner:
         """Return volumes that the pod may get instead, at most so many for each claim; none if binds have begun."""
         if isinstance(decision, Finish):
             return ()
-        return await self._aside(partial(spare_volumes, self._view(), decision, self._clock.now(), most))
+        return await self._aside(partial(spare_volumes, self.view(), decision, self._clock.now(), most))
 
     def settled(self, pod_key: str) -> None:
         """The store shows what became of the pod's decision, or nothing was written for it."""
@@ -193,7 +196,7 @@ class Planner:
 
     async def _planned(self, pods: Sequence[Pod], now: datetime) -> Mapping[str, Decision | Exception]:
         await self._to_come.refresh()
-        view, changed = self._view(), self._changed
+        view, changed = self.view(), self._changed
         self._changed = {}
         try:
             work = partial(_pass, view, changed, pods, now, self._caches, self._solving)
@@ -226,7 +229,8 @@ class Planner:
                 noted = 0
                 await asyncio.sleep(0)
 
-    def _view(self) -> View:
+    def view(self) -> View:
+        """Return everything that a pass may read, as of now. Complete only when `prepared`."""
         snapshot, provisioning = self._store.snapshot(), self._provisioning
         return View(
             snapshot,

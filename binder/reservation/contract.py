@@ -156,6 +156,8 @@ class Annotations:
     health_reason = _key("health-reason")
     health_since = _key("health-since")
     health_source = _key("health-source")
+    hold_replicas = _key("hold-replicas")
+    """On a StatefulSet: for how many replicas, counted from its first ordinal, volumes are held."""
     hold_claim = _key("held-for")
     """On a volume: the claim to come for which it is held (binder.reservation.pins, as the next five)."""
     hold_set = _key("held-set-uid")

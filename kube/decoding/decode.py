@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 import msgspec
 from msgspec import DecodeError, Raw, Struct
 
-from kube.decoding import decode_node, decode_pod, decode_storage, wire, wire_compute
+from kube.decoding import decode_node, decode_pod, decode_sets, decode_storage, wire, wire_compute
 from kube.decoding.decode_parts import OWN_PREFIX, FieldError, field_error
 from kube.objects.model import (
     Claim,
@@ -26,6 +26,7 @@ from kube.objects.model import (
     Volume,
     VolumeAttachment,
 )
+from kube.objects.stateful_set import ResourceQuota, StatefulSet
 from kube.rules.disruption import DisruptionBudget
 
 W = TypeVar("W", bound=wire.Wire)
@@ -42,6 +43,8 @@ _POD: Final = msgspec.json.Decoder(wire_compute.Pod)
 _NODE: Final = msgspec.json.Decoder(wire_compute.Node)
 _NAMESPACE: Final = msgspec.json.Decoder(wire_compute.Namespace)
 _CSI_NODE: Final = msgspec.json.Decoder(wire_compute.CSINode)
+_STATEFUL_SET: Final = msgspec.json.Decoder(decode_sets.StatefulSetObject)
+_QUOTA: Final = msgspec.json.Decoder(decode_sets.QuotaObject)
 
 
 class MalformedObject(ValueError):
@@ -100,6 +103,14 @@ def decode_csi_node(raw: bytes | Raw) -> CSINode:
     return _decode("CSINode", raw, _CSI_NODE, decode_node.csi_node)
 
 
+def decode_stateful_set(raw: bytes | Raw, own_prefix: str = OWN_PREFIX) -> StatefulSet:
+    return _decode("StatefulSet", raw, _STATEFUL_SET, partial(decode_sets.stateful_set, own_prefix=own_prefix))
+
+
+def decode_resource_quota(raw: bytes | Raw) -> ResourceQuota:
+    return _decode("ResourceQuota", raw, _QUOTA, decode_sets.resource_quota)
+
+
 Decode = Callable[[bytes | Raw], Record]
 
 
@@ -117,6 +128,8 @@ def decoders(own_prefix: str) -> Mapping[str, Decode]:
         "CSIStorageCapacity": decode_capacity,
         "VolumeAttachment": decode_attachment,
         "PodDisruptionBudget": decode_budget,
+        "StatefulSet": partial(decode_stateful_set, own_prefix=own_prefix),
+        "ResourceQuota": decode_resource_quota,
     }
 
 

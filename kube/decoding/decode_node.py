@@ -31,7 +31,8 @@ def node(raw: wire_compute.Node) -> model.Node:
 def namespace(raw: wire_compute.Namespace) -> model.Namespace:
     who = identity(raw.metadata)
     metadata = present(raw.metadata, "$.metadata")
-    return model.Namespace(text(who.name), who.uid, who.resource_version, labels(metadata))
+    deleting = metadata.deletion_timestamp is not None
+    return model.Namespace(text(who.name), who.uid, who.resource_version, labels(metadata), deleting)
 
 
 def csi_node(raw: wire_compute.CSINode) -> model.CSINode:

@@ -235,12 +235,13 @@ class Node(Struct, frozen=True, gc=False):
 
 
 class Namespace(Struct, frozen=True, gc=False):
-    """A Namespace: what namespace selectors match."""
+    """A Namespace: what namespace selectors match, and whether everything in it is being deleted."""
 
     name: str
     uid: str
     resource_version: int
     labels: Pairs = ()
+    deleting: bool = False
 
 
 class NodeDriver(Struct, frozen=True, gc=False):

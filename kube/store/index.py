@@ -75,6 +75,16 @@ class Index(Generic[T]):
         self.entries = KeyMap(mutation.finish())
 
 
+def updated(
+    entries: Mapping[str, Keys], words: Callable[[T], Keys], changes: Iterable[Change[T]]
+) -> Mapping[str, Keys]:
+    """Return the entries of an index after these changes."""
+    index = Index(words)
+    index.entries = entries if isinstance(entries, KeyMap) else KeyMap(Map(entries))
+    index.update(changes)
+    return index.entries
+
+
 def _hold(mutation: MapMutation[str, _Held], word: str, keys: list[str]) -> None:
     if keys:
         mutation[word] = keys[0] if len(keys) == 1 else tuple(keys)

@@ -1,7 +1,8 @@
 """The cached state of the cluster: one collection per kind, the indexes that rules use, and snapshots at no cost."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from dataclasses import replace
+from typing import Any, TypeVar
 
 from kube.decoding.decode_parts import OWN_PREFIX
 from kube.objects.model import (
@@ -18,30 +19,34 @@ from kube.objects.model import (
     VolumeAttachment,
     value_of,
 )
+from kube.objects.stateful_set import ResourceQuota, StatefulSet
+from kube.persistent_map import Map
 from kube.rules.disruption import DisruptionBudget
 from kube.store.collection import Collection
-from kube.store.index import Index
+from kube.store.index import Change, Index, updated
 from kube.store.snapshot import Snapshot
 from kube.store.storage_capacities import StorageCapacityIndex
+
+R = TypeVar("R", bound=Record)
 
 
 class Store:
     """Nine collections, and those that only some commands fill. `own_prefix` is the prefix of our annotations.
 
-    The optional ones are in no snapshot: `budgets` (PodDisruptionBudgets) and `namespaces`.
+    The optional ones are in no snapshot: `budgets` (PodDisruptionBudgets), `namespaces`, `stateful_sets` and `quotas`.
     """
 
     def __init__(self, own_prefix: str = OWN_PREFIX) -> None:
         reserved_for = f"{own_prefix}reserved-for"
         self._snapshot: Snapshot | None = None
-        self._pods_by_claim: Index[Pod] = Index(lambda pod: () if pod.finished else pod.claim_keys)
+        self._pods_by_claim: Index[Pod] = Index(_claims_used)
         self._pods_by_node: Index[Pod] = Index(lambda pod: () if pod.finished else _words(pod.node_name))
         self._pods_by_nominated_node: Index[Pod] = Index(_nominated)
         self._volumes_by_claim: Index[Volume] = Index(_claim_of)
         self._volumes_reserved_for: Index[Volume] = Index(
             lambda record: _words(value_of(record.annotations, reserved_for))
         )
-        self._claims_by_volume: Index[Claim] = Index(lambda claim: _words(claim.volume_name))
+        self._claims_by_volume: Index[Claim] = Index(_volume_of)
         self._attachments_by_node: Index[VolumeAttachment] = Index(lambda record: _words(record.node_name))
         self._csi_nodes_by_unhealthy_driver: Index[CSINode] = Index(_unhealthy_drivers)
         self._constraining_pods: Index[Pod] = Index(_constraining)
@@ -60,6 +65,8 @@ class Store:
         self.attachments: Collection[VolumeAttachment] = Collection((self._attachments_by_node,), changed)
         self.budgets: Collection[DisruptionBudget] = Collection()
         self.namespaces: Collection[Namespace] = Collection()
+        self.stateful_sets: Collection[StatefulSet] = Collection()
+        self.quotas: Collection[ResourceQuota] = Collection()
 
     @property
     def collections(self) -> Mapping[str, Collection[Any]]:
@@ -76,6 +83,8 @@ class Store:
             "VolumeAttachment": self.attachments,
             "PodDisruptionBudget": self.budgets,
             "Namespace": self.namespaces,
+            "StatefulSet": self.stateful_sets,
+            "ResourceQuota": self.quotas,
         }
 
     def snapshot(self) -> Snapshot:
@@ -110,6 +119,14 @@ class Store:
 
 def _words(word: str | None) -> tuple[str, ...]:
     return (word,) if word else ()
+
+
+def _claims_used(pod: Pod) -> tuple[str, ...]:
+    return () if pod.finished else pod.claim_keys
+
+
+def _volume_of(claim: Claim) -> tuple[str, ...]:
+    return _words(claim.volume_name)
 
 
 def _nominated(pod: Pod) -> tuple[str, ...]:
@@ -151,3 +168,30 @@ def store_of(records: Iterable[Record], own_prefix: str = OWN_PREFIX) -> Store:
     store.capacities.replace((record for record in objects if isinstance(record, CSIStorageCapacity)), "")
     store.attachments.replace((record for record in objects if isinstance(record, VolumeAttachment)), "")
     return store
+
+
+def supposing(
+    snapshot: Snapshot, claims: Iterable[Claim] = (), pods: Iterable[Pod] = (), volumes: Iterable[Volume] = ()
+) -> Snapshot:
+    """Return the snapshot as it would be with these objects: new ones, or other versions of known ones."""
+    of_claims = [(claim.key, snapshot.claims.get(claim.key), claim) for claim in claims]
+    of_pods = [(pod.key, snapshot.pods.get(pod.key), pod) for pod in pods]
+    of_volumes = [(volume.name, snapshot.volumes.get(volume.name), volume) for volume in volumes]
+    return replace(
+        snapshot,
+        claims=_with(snapshot.claims, of_claims),
+        pods=_with(snapshot.pods, of_pods),
+        volumes=_with(snapshot.volumes, of_volumes),
+        pods_by_claim=updated(snapshot.pods_by_claim, _claims_used, of_pods),
+        constraining_pods=updated(snapshot.constraining_pods, _constraining, of_pods),
+        volumes_by_claim=updated(snapshot.volumes_by_claim, _claim_of, of_volumes),
+        claims_by_volume=updated(snapshot.claims_by_volume, _volume_of, of_claims),
+    )
+
+
+def _with(items: Map[str, R], changes: Iterable[Change[R]]) -> Map[str, R]:
+    mutation = items.mutate()
+    for key, _, new in changes:
+        if new is not None:
+            mutation[key] = new
+    return mutation.finish()

@@ -12,6 +12,7 @@ from manifests.chart_generator.workloads import existence, workload_text
 
 COMPONENTS: Final[Mapping[str, str]] = {
     "complete": "complete",
+    "holds": "holds",
     "schedulingGate": "scheduling-gate",
     "gatePolicy": "gate-policy",
     "accountLimits": "account-limits",

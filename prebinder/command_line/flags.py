@@ -185,6 +185,21 @@ FLAGS: Final[Flags] = {
             "URL",
         ),
     ),
+    "Holds for StatefulSets": (
+        Flag("--hold-volumes", "holds.enabled", "hold volumes for replicas to come, by the annotation hold-replicas"),
+        Flag(
+            "--hold-max-share",
+            "holds.max_share",
+            "maximum share of a class's free and held volumes that are held, also in each zone, default 0.5",
+            "SHARE",
+        ),
+        Flag(
+            "--hold-max-per-namespace",
+            "holds.max_per_namespace",
+            "maximum number of volumes held for one namespace, default 50",
+            "COUNT",
+        ),
+    ),
     "Leader election": (
         Flag("--leader-elect", "leader_election.enabled", "hold a Lease before writing (default)"),
         Flag(

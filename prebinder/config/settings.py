@@ -178,6 +178,26 @@ class HealthSettings(ProbeSettings):
 
 
 @dataclass(frozen=True, slots=True)
+class HoldSettings:
+    """Whether volumes are held for replicas to come, and how many."""
+
+    __pydantic_config__ = CAMEL_KEYS
+
+    enabled: bool = False
+    """Hold volumes for StatefulSets with the annotation `hold-replicas`. Needs the rights of the component `holds`."""
+    max_share: float = 0.5
+    """Maximum share of a class's free and held volumes that are held, and of those in each zone; one volume is always
+    allowed.
+    """
+    max_per_namespace: int = 50
+    """Maximum number of volumes that are held for the StatefulSets of one namespace."""
+
+    def __post_init__(self) -> None:
+        _require(0 < self.max_share <= 1, "hold max share", "more than 0 and at most 1", self.max_share)
+        _require(self.max_per_namespace >= 1, "hold max per namespace", "at least 1", self.max_per_namespace)
+
+
+@dataclass(frozen=True, slots=True)
 class LeaderElectionSettings:
     """Which of several replicas writes."""
 
@@ -271,6 +291,7 @@ class Settings:
     cluster: ClusterSettings = field(default_factory=ClusterSettings)
     binding: BindingSettings = field(default_factory=BindingSettings)
     health: HealthSettings = field(default_factory=HealthSettings)
+    holds: HoldSettings = field(default_factory=HoldSettings)
     leader_election: LeaderElectionSettings = field(default_factory=LeaderElectionSettings)
     serving: ServingSettings = field(default_factory=ServingSettings)
     events: EventSettings = field(default_factory=EventSettings)

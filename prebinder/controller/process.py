@@ -23,7 +23,7 @@ from kube.client.transport import Transport
 from kube.clock import Clock, SystemClock
 from kube.leaderelection.elector import new_identity
 from kube.leaderelection.leadership import Leadership
-from kube.objects.api_resource import WATCHED, Resource
+from kube.objects.api_resource import NAMESPACES, RESOURCE_QUOTAS, STATEFUL_SETS, WATCHED, Resource
 from kube.objects.model import StorageClass
 from kube.store.store import Store
 from prebinder.config.settings import LogFormat, Settings
@@ -82,6 +82,8 @@ class Controller:
         self._settings = settings
         self._clock = clock = clock or SystemClock()
         self._sees_cluster = set(watched) == set(WATCHED)
+        if self._sees_cluster and settings.holds.enabled:
+            watched = (*watched, STATEFUL_SETS, NAMESPACES, RESOURCE_QUOTAS)
         self.exit_code = ExitCode.FINE
         binding, lease, identity = settings.binding, settings.leader_election, new_identity()
         self._namespace = lease.namespace or own_namespace()

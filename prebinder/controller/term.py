@@ -10,17 +10,20 @@ from dataclasses import dataclass
 from random import Random
 
 from binder.controllers.health_controller import HealthController
+from binder.controllers.hold_controller import HoldController
 from binder.controllers.nodes_to_come import NodesToCome
 from binder.controllers.planner import Planner, Solving
 from binder.controllers.reconciler import Reconciler
 from binder.controllers.release_controller import ReleaseController, Subject
 from binder.controllers.wakeups import Wakeups
 from binder.health.health_update import HealthUpdateSettings
+from binder.holds.limits import HoldLimits
 from binder.matching.matching import class_of
 from binder.matching.rejection import Reason
 from binder.model.view import PlanSettings
 from binder.reporting.announce import Announcer
 from binder.reporting.health_events import HealthAnnouncer
+from binder.reporting.hold_reports import HoldAnnouncer
 from binder.reporting.release_events import ReleaseAnnouncer
 from binder.reservation.contract import Holder
 from binder.solver.solver_process import SolverProcess
@@ -56,6 +59,7 @@ class Term:
     """The loops of one term, and what the process needs from them.
 
     Without a reconciler and a release controller nothing is reserved, bound or released: only health is published.
+    Without a hold controller no volumes are held for replicas to come.
     """
 
     known: HealthRecords
@@ -63,6 +67,7 @@ class Term:
     health_controller: HealthController
     reconciler: Reconciler | None
     release_controller: ReleaseController | None
+    hold_controller: HoldController | None
     to_come: NodesToCome | None
     queues: Mapping[str, WorkQueue[str] | WorkQueue[Subject]]
     writers: asyncio.Semaphore
@@ -71,7 +76,8 @@ class Term:
         """Work until `stop`, then finish what has begun. Needs a store that is synced. Raises LeadershipLost."""
         with one_loss(), self.known.listening(self._health_changed), self.probes.listening(self._driver_answers):
             async with asyncio.TaskGroup() as group:
-                for loop in (self.reconciler, self.release_controller, self.health_controller):
+                loops = (self.reconciler, self.release_controller, self.health_controller, self.hold_controller)
+                for loop in loops:
                     if loop is not None:
                         group.create_task(loop.run())
                 if self.to_come is not None:
@@ -164,9 +170,10 @@ def compose(  # noqa: PLR0913 - all that a term needs of its process, by name
     gate.usable_after_all.append(lambda volume: wakeups.room_in(class_of(volume)))
     to_come = NodesToCome(api, store, clock, annotations, announcer)
     to_come.node_came.append(wakeups.room_in)
+    planner = Planner(store, gate, clock, planning, to_come=to_come, aside=aside, solving=solving)
     reconciler = Reconciler(
         store=store,
-        planner=Planner(store, gate, clock, planning, to_come=to_come, aside=aside, solving=solving),
+        planner=planner,
         gate=gate,
         actor=Actor(preconditions, applier, completer, rollback, locks, turns),
         selected_nodes=SelectedNodes(client, preconditions, locks, turns, clock, annotations),
@@ -203,13 +210,35 @@ def compose(  # noqa: PLR0913 - all that a term needs of its process, by name
         settings=health_update_settings(settings, namespace, only_probed=publish_only),
     )
     if publish_only:
-        return Term(known, probes, health_controller, None, None, None, {"volumes": volumes}, turns)
+        return Term(known, probes, health_controller, None, None, None, None, {"volumes": volumes}, turns)
     queues: dict[str, WorkQueue[str] | WorkQueue[Subject]] = {
         "pods": pods,
         "reservations": subjects,
         "volumes": volumes,
     }
-    return Term(known, probes, health_controller, reconciler, release_controller, to_come, queues, turns)
+    hold_controller = None
+    if settings.holds.enabled:
+        passes: WorkQueue[str] = WorkQueue(clock, rng, metrics.queues.of("holds"))
+        queues["holds"] = passes
+        hold_controller = HoldController(
+            store=store,
+            views=planner,
+            gate=gate,
+            client=client,
+            checks=checks,
+            locks=locks,
+            queue=passes,
+            clock=clock,
+            aside=aside,
+            announcer=HoldAnnouncer(events),
+            metrics=metrics.holds,
+            annotations=annotations,
+            limits=HoldLimits(settings.holds.max_share, settings.holds.max_per_namespace),
+            holder=holder,
+        )
+    return Term(
+        known, probes, health_controller, reconciler, release_controller, hold_controller, to_come, queues, turns
+    )
 
 
 def plan_settings(settings: Settings) -> PlanSettings:

@@ -9,6 +9,7 @@ from datetime import datetime
 
 from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
+from binder.reporting.hold_reports import HoldMetrics
 from binder.reporting.metrics import BindingMetrics, ReservationMetrics
 from binder.solver.solver_process import SolverMetrics
 from kube.objects.api_resource import WATCHED, Resource
@@ -28,6 +29,7 @@ class TermMetrics:
         self.binding = BindingMetrics(registry, dry_run=dry_run)
         self.reservations = ReservationMetrics(registry)
         self.solver = SolverMetrics(registry)
+        self.holds = HoldMetrics(registry)
 
 
 class Instruments(TermMetrics):

@@ -34,6 +34,11 @@ ADDED = {
         ("", "persistentvolumes/status"): {"patch"},
     },
     "components/scheduling-gate": {("", "pods"): {"patch"}},
+    "components/holds": {
+        ("apps", "statefulsets"): READ,
+        ("", "namespaces"): READ,
+        ("", "resourcequotas"): READ,
+    },
 }
 
 

@@ -13,6 +13,7 @@ from kube.objects.api_resource import (
     NAMESPACES,
     NODES,
     PODS,
+    RESOURCE_QUOTAS,
     STORAGE_CLASSES,
     VOLUMES,
     Resource,
@@ -21,8 +22,6 @@ from why.facts.facts import Source
 
 _EVENTS: Final = Resource("", "v1", "events", "Event", namespaced=True)
 """Those of the core group: users who may view a namespace may read them there."""
-
-_QUOTAS: Final = Resource("", "v1", "resourcequotas", "ResourceQuota", namespaced=True)
 
 _SNAPSHOTS: Final = Resource("snapshot.storage.k8s.io", "v1", "volumesnapshots", "VolumeSnapshot", namespaced=True)
 _DEVICE_CLAIMS: Final = Resource("resource.k8s.io", "v1", "resourceclaims", "ResourceClaim", namespaced=True)
@@ -44,7 +43,7 @@ RESOURCES: Final[Mapping[Source, Resource]] = {
     Source.CAPACITIES: CAPACITIES,
     Source.ATTACHMENTS: ATTACHMENTS,
     Source.EVENTS: _EVENTS,
-    Source.QUOTAS: _QUOTAS,
+    Source.QUOTAS: RESOURCE_QUOTAS,
     Source.LEASES: LEASES,
     Source.SNAPSHOTS: _SNAPSHOTS,
     Source.DEVICE_CLAIMS: _DEVICE_CLAIMS,

@@ -172,7 +172,7 @@ class TestDowngrade:
         }
         assert keys >= known
         unknown = {key.removeprefix(PREFIX) for key in keys - known}
-        pins = {"held-for", "held-set-uid", "held-by", "replaces", "was-for", "namespace-uid"}
+        pins = {"hold-replicas", "held-for", "held-set-uid", "held-by", "replaces", "was-for", "namespace-uid"}
         on_classes = {"pool", "report-after", "topology", "new-nodes", "new-node-within"}
         assert unknown == pins | on_classes | {"claim-ref", "sweeps", "selected-at", "awaits-node"}
         assert all(f"`{name}`" in PAGE for name in unknown)

@@ -9,7 +9,7 @@ from kube.decoding.decode import DECODERS, MalformedObject, decode_claim, decode
 from kube.decoding.decode_parts import MAX_ANNOTATION_CHARACTERS, MAX_OWN_ANNOTATION_CHARACTERS
 from kube.objects.model import BIND_COMPLETED, SELECTED_NODE, Volume, value_of
 
-NEED_A_SPEC = {"PersistentVolumeClaim", "PersistentVolume", "Pod", "VolumeAttachment"}
+NEED_A_SPEC = {"PersistentVolumeClaim", "PersistentVolume", "Pod", "VolumeAttachment", "StatefulSet"}
 
 
 def raw(document: object) -> bytes:

@@ -19,7 +19,7 @@ from tests.scenarios.environment.admin import Admin, Document
 from tests.scenarios.environment.world import World
 
 MANIFESTS: Final = Path(__file__).parents[3] / "manifests"
-COMPONENTS: Final = ("complete", "scheduling-gate")
+COMPONENTS: Final = ("complete", "holds", "scheduling-gate")
 SYSTEM: Final = "pvc-prebinder-system"
 ACCOUNT: Final = "pvc-prebinder"
 _SAMPLE: Final = re.compile(r"^(\w+)(?:\{(.*)\})? (\S+)$")

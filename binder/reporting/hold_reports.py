@@ -1,0 +1,96 @@
+"""What is said and counted about volumes that are held for replicas to come: one Event on the set for each news."""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge
+
+from binder.holds.ending import HoldCause, HoldEnding
+from binder.holds.hold_pass import HoldPlan, UnheldReplica
+from binder.reporting.rejection_note import NOTE_BYTES, shortened
+from kube.client.event_recorder import EventDraft, EventSink, ObjectRef
+from kube.objects.stateful_set import StatefulSet
+
+HELD: Final = "VolumesHeld"
+NOT_HELD: Final = "VolumesNotHeld"
+
+
+class HoldMetrics:
+    """Gauges are those of the last pass of the leader; without one they are 0."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._held = Gauge(
+            "pvc_prebinder_held_replicas",
+            "Replicas to come of StatefulSets for which all volumes are held.",
+            registry=registry,
+        )
+        self._unheld = Gauge(
+            "pvc_prebinder_unheld_stateful_sets",
+            "StatefulSets that want volumes held for a replica, which gets none.",
+            registry=registry,
+        )
+        self._ended = Counter(
+            "pvc_prebinder_holds_ended_total", "Volumes whose hold ended, by cause.", ["cause"], registry=registry
+        )
+        for cause in HoldCause:
+            self._ended.labels(cause)
+
+    def passed(self, held: int, unheld: int) -> None:
+        """A pass left so many replicas with their volumes, and so many sets with one that gets none."""
+        self._held.set(held)
+        self._unheld.set(unheld)
+
+    def ended(self, cause: HoldCause) -> None:
+        self._ended.labels(cause).inc()
+
+
+class HoldAnnouncer:
+    """Publishes an Event when what is held for a set changes, or why a replica gets none; never the same twice."""
+
+    def __init__(self, sink: EventSink) -> None:
+        self._sink = sink
+        self._published: dict[str, str] = {}
+
+    def passed(self, plan: HoldPlan, held: Mapping[str, Iterable[int]], owners: Mapping[str, StatefulSet]) -> None:
+        """Report on every set: `held` are by its key the ordinals that have all volumes after the pass."""
+        unheld = {each.owner.key: each for each in plan.unheld}
+        for key in sorted({*held, *unheld}):
+            owner = owners.get(key)
+            if owner is not None:
+                self._report(owner, sorted(held.get(key, ())), unheld.get(key), plan.endings)
+        self._published = {
+            uid: note for uid, note in self._published.items() if uid in {each.uid for each in owners.values()}
+        }
+
+    def _report(
+        self, owner: StatefulSet, held: list[int], unheld: UnheldReplica | None, endings: Iterable[HoldEnding]
+    ) -> None:
+        note = f"Volumes are held for {ordinals_text(held)}" if held else "No volumes are held"
+        if unheld is not None:
+            which = "any replica" if unheld.ordinal is None else f"replica {unheld.ordinal}"
+            note = f"{note}; none for {which}: {unheld.why}"
+        lost = [
+            f"{each.volume.name} ({each.cause}{f': {each.why}' if each.why else ''})"
+            for each in endings
+            if each.cause in {HoldCause.UNHEALTHY, HoldCause.NO_NODE} and f"-{owner.name}-" in each.claim
+        ]
+        if lost:
+            note = f"{note}; given up: {', '.join(lost)}"
+        if self._published.get(owner.uid) == note:
+            return
+        self._published[owner.uid] = note
+        kind, reason = ("Normal", HELD) if unheld is None else ("Warning", NOT_HELD)
+        regarding = ObjectRef("apps/v1", "StatefulSet", owner.name, owner.namespace, owner.uid)
+        self._sink.publish(EventDraft(regarding, None, kind, reason, "Hold", shortened(note, NOTE_BYTES)))
+
+
+def ordinals_text(ordinals: list[int]) -> str:
+    """Return ordinals in words: `replica 3`, or `replicas 3-5, 7`."""
+    runs: list[tuple[int, int]] = []
+    for ordinal in ordinals:
+        if runs and runs[-1][1] + 1 == ordinal:
+            runs[-1] = (runs[-1][0], ordinal)
+        else:
+            runs.append((ordinal, ordinal))
+    words = ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
+    return f"replica{'s' if len(ordinals) != 1 else ''} {words}"

@@ -1,0 +1,1 @@
+"""Holds for replicas to come."""

@@ -163,7 +163,8 @@ def _namespace_in(file: Path) -> str:
 class KubernetesTransport:
     """Sends requests to one API server. TLS is always verified; the environment's proxies are used explicitly.
 
-    `namespace` is that of the configuration's context; commands use it if none is given.
+    `namespace` is that of the configuration's context; commands use it if none is given. `cluster` names the context
+    and its cluster, or the server's address.
     """
 
     def __init__(
@@ -174,6 +175,7 @@ class KubernetesTransport:
     ) -> None:
         self.server = credentials.server.address
         self.namespace = credentials.namespace
+        self.cluster = credentials.server.called or self.server
         self._url = URL(self.server)
         self._credentials = credentials
         self._connect_seconds = connect_seconds

@@ -8,7 +8,7 @@ import logging
 import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from math import inf
@@ -35,7 +35,7 @@ LOOPBACK: Final = {"localhost", "127.0.0.1", "::1"}
 class ApiServer:
     """Where an API server is and how the two sides prove who they are. Empty texts are what is not configured.
 
-    Certificates and the key are paths of files.
+    Certificates and the key are paths of files. `called` is how people know it: by its context.
     """
 
     address: str
@@ -44,6 +44,7 @@ class ApiServer:
     proxy: str = ""
     certificate: str = ""
     key: str = ""
+    called: str = field(default="", compare=False)
 
 
 class UserIdentity(Protocol):

@@ -8,6 +8,7 @@ import asyncio
 import re
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 from os import pathsep
 from pathlib import Path
@@ -103,9 +104,16 @@ async def credentials_of(paths: str, context: str | None, clock: Clock) -> Crede
     _reject_insecure(configuration, server, source)
 
     namespace = str(loader.current_context["context"].get("namespace") or "default")
+    server = replace(server, called=_called(loader.current_context))
     return Credentials(
         server, KubeconfigUser(loader, configuration), source, clock, namespace, _impersonation(loader._user)
     )
+
+
+def _called(context: Any) -> str:
+    """Return how people know the cluster: by the name of the context, and the cluster's if it is another."""
+    name, cluster = str(context["name"]), str(context["context"].get("cluster") or "")
+    return f"{name} (cluster {cluster})" if cluster not in {"", name} else name
 
 
 def _impersonation(user: Any) -> tuple[tuple[str, str], ...]:

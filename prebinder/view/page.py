@@ -11,7 +11,7 @@ from kube.client.connect import KubernetesTransport, find_api_server
 from kube.client.credentials import CallerToken, Credentials
 from kube.clock import SystemClock
 from kube.errors import KubeconfigError
-from prebinder.command_line.cluster_access import ClusterAccess, cluster_connection
+from prebinder.command_line.cluster_access import ClusterAccess, connection
 from prebinder.config.settings import LoggingSettings, LogLevel
 from prebinder.errors import CommandError, UsageError
 from prebinder.metrics.unobserved import Unobserved
@@ -58,10 +58,11 @@ async def _show_files(access: ClusterAccess, page: Page, serving: Serving) -> No
 
 
 async def _show_cluster(access: ClusterAccess, page: Page, serving: Serving) -> None:
-    async with cluster_connection(access) as (api, own_namespace):
-        feed = ClusterFeed(api, _scope(access, page, own_namespace), SystemClock(), Unobserved())
+    async with connection(access.kubeconfig, access.context) as transport:
+        scope = _scope(access, page, transport.namespace, transport.cluster)
+        feed = ClusterFeed(KubeApi(transport), scope, SystemClock(), Unobserved())
         async with feed.open():
-            await serve(feed, serving, page.targets, page.namespace or own_namespace)
+            await serve(feed, serving, page.targets, page.namespace or transport.namespace)
 
 
 async def _show_to_callers(access: ClusterAccess, page: Page, serving: Serving) -> None:
@@ -78,9 +79,10 @@ async def _show_to_callers(access: ClusterAccess, page: Page, serving: Serving) 
             yield KubeApi(transport)
 
     own_namespace = page.namespace or "default"
-    feed = CallerFeed(connect, _scope(access, page, own_namespace), clock, Unobserved())
+    feed = CallerFeed(connect, _scope(access, page, own_namespace, server.address), clock, Unobserved())
     await serve(feed, serving, page.targets, own_namespace)
 
 
-def _scope(access: ClusterAccess, page: Page, own_namespace: str) -> Scope:
-    return Scope(access.context or "current context", page.namespace, own_namespace, access.annotation_prefix)
+def _scope(access: ClusterAccess, page: Page, own_namespace: str, cluster: str) -> Scope:
+    shown = f"{cluster}, namespace {page.namespace}" if page.namespace else cluster
+    return Scope(shown, page.namespace, own_namespace, access.annotation_prefix)

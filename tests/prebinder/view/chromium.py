@@ -57,7 +57,7 @@ async def opened(browser: Browser, url: str, *, dark: bool = False, expected: st
     page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.on("dialog", lambda dialog: complaints.append(f"dialog: {dialog.message}"))
-    origin = url.partition("#")[0]
+    origin = url.partition("#")[0].partition("?")[0]
     page.on("request", lambda sent: None if sent.url.startswith(origin) else complaints.append(sent.url))
     await page.goto(url)
     yield page

@@ -42,15 +42,25 @@ export const sample = (...names) => el("i", { class: `cell inline-cell ${names.j
 // The squares of a group: only its first is a tab stop, the arrow keys do the rest.
 export function fill(group, volumes, most = Infinity) {
   const shown = volumes.slice(0, most).map(cell);
-  if (shown.length) shown[0].tabIndex = 0;
   group.replaceChildren(...shown);
+  settle(group);
+}
+
+const visible = (group) => [...group.children].filter((square) => !square.hidden);
+
+// Make the first square that is shown the tab stop of its group, unless one is already.
+export function settle(group) {
+  const squares = visible(group);
+  if (squares.some((square) => square.tabIndex === 0)) return;
+  for (const square of group.children) square.tabIndex = -1;
+  if (squares.length) squares[0].tabIndex = 0;
 }
 
 export function onArrow(event) {
   const from = event.target.closest?.("button.cell");
   if (!from) return;
   const group = from.parentElement;
-  const cells = [...group.children];
+  const cells = visible(group);
   const place = cells.indexOf(from);
   const to = {
     ArrowRight: () => cells[place + 1], ArrowLeft: () => cells[place - 1],
@@ -68,7 +78,8 @@ function neighbour(group, step) {
   const groups = [...group.closest("main").querySelectorAll(".cells")];
   for (let place = groups.indexOf(group) + step; groups[place]; place += step) {
     groups[place].dispatchEvent(new CustomEvent("needed", { bubbles: true }));
-    if (groups[place].firstElementChild) return groups[place].querySelector('[tabindex="0"]') ?? groups[place].firstElementChild;
+    const squares = visible(groups[place]);
+    if (squares.length) return squares.find((square) => square.tabIndex === 0) ?? squares[0];
   }
   return undefined;
 }

@@ -133,13 +133,14 @@ function ofNode(node, state) {
 
 function ofPod(pod, row) {
   if (!pod) return [];
-  return [["Phase", pod.phase], ["Node", pod.node ? to("node", pod.node) : ""], ["Claims", all("pvc", pod.claims)], ["Root cause", row?.code]];
+  return [["Phase", pod.phase], ["Node", pod.node ? to("node", pod.node) : ""], ["Claims", all("pvc", pod.claims)], ["Root cause", row?.code], ["Could go to", pod.node ? "" : zonesOf(row)]];
 }
+
+const zonesOf = (row) => (row?.everywhere ? "any zone" : row?.zones?.length ? row.zones.join(", ") : row?.code ? "no zone" : "");
 
 function ofClaim(name, row, volume, now) {
   if (!row) return [["Volume", volume ? to("pv", volume.name) : ""], ["Pods", all("pod", volume?.pods)]];
-  const zones = row.everywhere ? "any" : row.zones?.length ? row.zones.join(", ") : row.code ? "none" : "";
-  return [["Root cause", row.code], ["Could go to", zones], ["Class", row.storageClass], ["Size", row.size], ["Pod", row.pod ? to("pod", row.pod) : ""], ["Reserved", volume ? to("pv", volume.name) : ""], ["Waits", age(row.since, now)]];
+  return [["Root cause", row.code], ["Could go to", zonesOf(row)], ["Class", row.storageClass], ["Size", row.size], ["Pod", row.pod ? to("pod", row.pod) : ""], ["Reserved", volume ? to("pv", volume.name) : ""], ["Waits", age(row.since, now)]];
 }
 
 async function copy(button, text) {

@@ -32,7 +32,7 @@ const details = new Details(byId("details"), state, connection, () => { location
 function drawAll() {
   byId("source").textContent = state.source;
   byId("source").title = state.source;
-  document.title = `Volumes · ${state.source}`;
+  document.title = `${state.source} · Volumes`;
   drawMain();
   drawAround();
   route();
@@ -40,7 +40,6 @@ function drawAll() {
 
 function drawMain() {
   if (asTable) {
-    main.classList.remove("filtered");
     table.draw();
   } else {
     map.draw();
@@ -116,14 +115,45 @@ addEventListener("keydown", (event) => {
 
 for (const [id, wanted] of [["as-map", false], ["as-table", true]]) {
   byId(id).addEventListener("click", () => {
-    asTable = wanted;
-    byId("as-map").setAttribute("aria-pressed", String(!asTable));
-    byId("as-table").setAttribute("aria-pressed", String(asTable));
+    showAs(wanted);
+    remember();
     main.scrollTop = 0;
     drawMain();
     if (!asTable) map.mark(current());
   });
 }
+
+function showAs(wanted) {
+  asTable = wanted;
+  byId("as-map").setAttribute("aria-pressed", String(!asTable));
+  byId("as-table").setAttribute("aria-pressed", String(asTable));
+}
+
+// What is shown is in the address too, so that it can be sent to others: ?show=Unhealthy&find=kafka&view=table&sort=-size
+
+function remember() {
+  const query = new URLSearchParams();
+  for (const shown of matches.states) query.append("show", shown);
+  if (matches.text) query.set("find", matches.text);
+  if (asTable) query.set("view", "table");
+  if (table.order) query.set("sort", table.order);
+  history.replaceState(null, "", `${location.pathname}${query.size ? `?${query}` : ""}${location.hash}`);
+}
+
+function recall() {
+  const query = new URLSearchParams(location.search);
+  const known = new Set([...STATES.map(([name]) => name), "Unhealthy"]);
+  matches.restore(query.getAll("show").filter((name) => known.has(name)), query.get("find") ?? "");
+  search.value = matches.text;
+  table.order = query.get("sort") ?? "";
+  showAs(query.get("view") === "table");
+}
+
+table.ordered = (order) => {
+  table.order = order;
+  remember();
+  table.draw();
+};
 
 // Legend, notice, what is read out.
 
@@ -138,7 +168,7 @@ function drawLegend() {
 }
 
 function legendButton(name, meaning, amount, shape) {
-  return el("button", { type: "button", class: amount ? "" : "none", "data-state": name, title: meaning, "aria-pressed": matches.chosen === name ? "true" : "false", onclick: () => { matches.choose(name); refilter(); } },
+  return el("button", { type: "button", class: amount ? "" : "none", "data-state": name, title: meaning, "aria-pressed": matches.has(name) ? "true" : "false", onclick: () => { matches.toggle(name); refilter(); } },
     shape, name, el("b", {}, number.format(amount)));
 }
 
@@ -154,7 +184,7 @@ function drawNotice() {
 }
 
 function announce() {
-  const now = [...state.pending.values()].filter((row) => row.problem).length;
+  const now = state.waiting().filter((row) => row.problem).length;
   if (problems >= 0 && now !== problems) byId("status").textContent = `${count(now, "object")} waiting with a problem`;
   problems = now;
 }
@@ -180,6 +210,7 @@ let chosen = -1;
 let typed = 0;
 
 function refilter() {
+  remember();
   if (asTable) table.draw();
   else map.filter();
   drawLegend();
@@ -304,4 +335,5 @@ function askForToken(reason) {
   field.focus();
 }
 
+recall();
 connection.follow();

@@ -1,9 +1,9 @@
 // The map: a card for each zone, in it what could go there, what is free, its nodes, and the volumes on none of them.
 
-import { cell, fill, onArrow } from "./cells.js";
+import { fill, onArrow, settle } from "./cells.js";
 import { count, el, link, number } from "./dom.js";
 
-const MANY_NODES = 1000; // above this only nodes that need attention are shown until all are asked for
+const MANY_NODES = 50; // of a zone: from here only those that need attention are shown until all are wanted
 const NODES_AT_ONCE = 2000;
 const CHIPS = 6;
 const ON_SHELF = 120;
@@ -55,13 +55,29 @@ export class ZoneMap {
     for (const name of touched.volumes) for (const square of this.#squares(name)) square.classList.add("changed");
   }
 
-  // Show what matches the search and the chosen states.
+  #matchesNode(name) {
+    return this.matches.node(name) || this.state.volumesOn(name).some((volume) => this.matches.volume(volume));
+  }
+
+  #isLarge(zone) {
+    return this.state.nodesIn(zone).length >= MANY_NODES;
+  }
+
+  // Show only what matches the search and the chosen states.
   filter() {
     const active = this.matches.active;
     this.root.classList.toggle("filtered", active);
-    for (const square of this.root.querySelectorAll("button.cell")) this.#dim(square);
-    for (const [name, row] of this.#rows) {
-      row.classList.toggle("off", active && !this.matches.node(name) && !this.state.volumesOn(name).some((volume) => this.matches.volume(volume)));
+    for (const square of this.root.querySelectorAll("button.cell")) this.#hide(square);
+    for (const group of this.root.querySelectorAll(".cells")) settle(group);
+    for (const [zone, parts] of this.#cards) {
+      if (this.#isLarge(zone)) this.#drawNodes(zone, parts.nodes);
+      this.#drawWaiting(zone, parts.waiting);
+    }
+    for (const [name, row] of this.#rows) row.hidden = active && !this.#matchesNode(name);
+    for (const shelf of this.root.querySelectorAll(".shelf")) shelf.hidden = active && !shelf.querySelector("button.cell:not([hidden])");
+    for (const part of this.root.querySelectorAll(".zone .nodes-part, .zone .shelves")) {
+      const items = [...part.querySelectorAll("li, .shelf")];
+      part.hidden = items.length === 0 ? !part.querySelector(".more-button") : active && items.every((item) => item.hidden) && !part.querySelector(".more-button");
     }
   }
 
@@ -100,7 +116,7 @@ export class ZoneMap {
       waiting: el("div", { class: "part" }),
       free: el("div", { class: "part" }),
       nodes: el("div", { class: "part nodes-part" }),
-      shelf: el("div", { class: "part" }),
+      shelf: el("div", { class: "part shelves" }),
     };
     this.#cards.set(zone, parts);
     const card = el("section", { class: "zone", "aria-labelledby": id, "data-zone": zone },
@@ -124,7 +140,7 @@ export class ZoneMap {
 
   #drawWaiting(zone, part) {
     // What only this zone can take is worth more room than what every zone can.
-    const rows = this.state.pendingIn(zone).sort((a, b) => Boolean(a.everywhere) - Boolean(b.everywhere) || Boolean(b.problem) - Boolean(a.problem));
+    const rows = this.state.pendingIn(zone).filter((row) => this.matches.pending(row)).sort((a, b) => Boolean(a.everywhere) - Boolean(b.everywhere) || Boolean(b.problem) - Boolean(a.problem));
     part.hidden = rows.length === 0;
     const chips = rows.slice(0, CHIPS).map(chip);
     const more = rows.length > CHIPS ? el("span", { class: "soft" }, `and ${number.format(rows.length - CHIPS)} more, listed on the left`) : null;
@@ -146,13 +162,16 @@ export class ZoneMap {
   #drawNodes(zone, part) {
     const all = this.state.nodesIn(zone);
     part.hidden = all.length === 0;
-    const folded = this.state.nodes.size > MANY_NODES && !this.#opened.has(zone);
-    const shown = (folded ? all.filter((node) => this.#needsAttention(node)) : all).slice(0, NODES_AT_ONCE);
+    const isLarge = all.length >= MANY_NODES;
+    const folded = isLarge && !this.#opened.has(zone);
+    // What is searched for is worth attention too.
+    const wanted = (node) => (this.matches.active ? this.#matchesNode(node.name) : this.#needsAttention(node));
+    const shown = (folded ? all.filter(wanted) : all).slice(0, NODES_AT_ONCE);
     const heading = folded
-      ? el("h3", {}, "Nodes that need attention", el("span", { class: "count" }, `${number.format(shown.length)} of ${number.format(all.length)}`))
+      ? el("h3", {}, this.matches.active ? "Nodes that match" : "Nodes that need attention", el("span", { class: "count" }, `${number.format(shown.length)} of ${number.format(all.length)}`))
       : el("h3", {}, "Nodes");
     const list = el("ul", { class: "nodes" }, ...shown.map((node) => this.#row(node)));
-    const toggle = this.state.nodes.size > MANY_NODES
+    const toggle = isLarge
       ? el("button", { type: "button", class: "more-button", "aria-expanded": !folded ? "true" : "false", onclick: () => this.#fold(zone, part) }, folded ? `Show all ${count(all.length, "node")}` : "Show only what needs attention")
       : null;
     part.replaceChildren(heading, ...(folded ? [list, toggle] : [toggle ?? "", list]).filter(Boolean));
@@ -206,12 +225,18 @@ export class ZoneMap {
     const group = row.querySelector(".cells");
     if (!group) return;
     fill(group, this.state.volumesOn(row.dataset.node));
-    if (this.matches.active) for (const square of group.children) this.#dim(square);
+    this.#narrow(group);
   }
 
-  #dim(square) {
+  #narrow(group) {
+    if (!this.matches.active) return;
+    for (const square of group.children) this.#hide(square);
+    settle(group);
+  }
+
+  #hide(square) {
     const volume = this.state.volumes.get(square.dataset.volume);
-    square.classList.toggle("off", this.matches.active && !(volume && this.matches.volume(volume)));
+    square.hidden = this.matches.active && !(volume && this.matches.volume(volume));
   }
 
   #drawShelf(zone, part, volumes) {
@@ -222,7 +247,7 @@ export class ZoneMap {
       const most = this.#shelves.has(key) ? 5000 : ON_SHELF;
       const group = el("div", { class: "cells", role: "group", "aria-label": `volumes of class ${name || "(none)"} on no node` });
       fill(group, members, most);
-      if (this.matches.active) for (const square of group.children) this.#dim(square);
+      this.#narrow(group);
       const more = members.length > most ? el("button", { type: "button", class: "more-button", onclick: () => { this.#shelves.add(key); this.#refresh(zone); } }, `Show all ${number.format(members.length)}`) : null;
       return el("div", { class: "shelf" }, el("p", {}, el("span", { class: "mono" }, name || "(no class)"), ` · ${number.format(members.length)}`), group, more);
     });
@@ -233,14 +258,14 @@ export class ZoneMap {
 function chip(row) {
   const [kind, ...rest] = row.key.split("/");
   return el("a", { class: "chip", href: link(row.key), "data-key": row.key, title: row.message },
-    mark(row), el("span", { class: "mono" }, rest.join("/")), el("span", { class: "code" }, `${kind === "pod" ? "pod · " : ""}${row.code ?? "…"}`));
+    mark(row), el("span", { class: "mono" }, rest.join("/")), el("span", { class: "code" }, `${kind === "pvc" ? "claim · " : ""}${row.code ?? "…"}`));
 }
 
 // What the command prints before an object: a problem, normal, or not known.
 export function mark(row) {
-  if (!row.code) return el("span", { class: "mark unsure", title: "the cause is being worked out" }, "…");
-  if (row.conclusive === false) return el("span", { class: "mark unsure", "aria-label": "inconclusive" }, "?");
-  return row.problem ? el("span", { class: "mark problem", "aria-label": "problem" }, "✗") : el("span", { class: "mark normal", "aria-label": "normal" }, "○");
+  if (!row.code) return el("span", { class: "mark unsure", role: "img", "aria-label": "the cause is being determined" }, "…");
+  if (row.conclusive === false) return el("span", { class: "mark unsure", role: "img", "aria-label": "inconclusive" }, "?");
+  return row.problem ? el("span", { class: "mark problem", role: "img", "aria-label": "problem" }, "✗") : el("span", { class: "mark normal", role: "img", "aria-label": "normal" }, "○");
 }
 
 function meter(node, amount) {

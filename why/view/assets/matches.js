@@ -6,35 +6,49 @@ const MOST = 40;
 
 export class Matches {
   #words = [];
-  #state = "";
+  #states = new Set();
 
   constructor(state) {
     this.table = state;
   }
 
   get active() {
-    return this.#words.length > 0 || this.#state !== "";
+    return this.#words.length > 0 || this.#states.size > 0;
   }
 
-  get chosen() {
-    return this.#state;
+  get states() {
+    return [...this.#states];
+  }
+
+  get text() {
+    return this.#words.join(" ");
+  }
+
+  has(state) {
+    return this.#states.has(state);
   }
 
   search(text) {
     this.#words = text.toLowerCase().split(/\s+/).filter(Boolean);
   }
 
-  choose(state) {
-    this.#state = this.#state === state ? "" : state;
+  // Show this state too, or no longer.
+  toggle(state) {
+    if (!this.#states.delete(state)) this.#states.add(state);
+  }
+
+  restore(states, text) {
+    this.#states = new Set(states);
+    this.search(text);
   }
 
   volume(volume) {
-    const wanted = !this.#state || (this.#state === "Unhealthy" ? Boolean(volume.unhealthy) : volume.state === this.#state);
+    const wanted = !this.#states.size || this.#states.has(volume.state) || (this.#states.has("Unhealthy") && Boolean(volume.unhealthy));
     return wanted && (this.#words.length === 0 || this.#holds(textOf(volume)));
   }
 
   node(name) {
-    return !this.#state && this.#words.length > 0 && this.#holds(name.toLowerCase());
+    return !this.#states.size && this.#words.length > 0 && this.#holds(name.toLowerCase());
   }
 
   pending(row) {

@@ -72,7 +72,7 @@ export class State {
     for (const row of this.nodes.values()) names.add(row.zone);
     for (const [zone, volumes] of this.unplaced) if (volumes.size) names.add(zone);
     for (const row of this.classes.values()) names.add(row.zone);
-    for (const row of this.pending.values()) if (this.#isOfNoZone(row)) names.add("");
+    for (const row of this.pending.values()) if (!row.node && this.#isOfNoZone(row)) names.add("");
     return [...names].sort((a, b) => (a === "") - (b === "") || compare(a, b));
   }
 
@@ -92,8 +92,14 @@ export class State {
     return [...this.classes.values()].filter((row) => row.zone === zone);
   }
 
+  // What waits, as the command lists it: pods, and claims that no such pod uses.
+  waiting() {
+    return [...this.pending.values()].filter((row) => row.key.startsWith("pod/") || !this.pending.has(`pod/${row.pod ?? ""}`));
+  }
+
+  // What could be placed in a zone. A pod that has a node is placed.
   pendingIn(zone) {
-    return [...this.pending.values()].filter((row) => (zone === "" ? this.#isOfNoZone(row) : row.zones?.includes(zone)));
+    return this.waiting().filter((row) => !row.node && (zone === "" ? this.#isOfNoZone(row) : row.zones?.includes(zone)));
   }
 
   // The volume of a claim that has one.

@@ -17,7 +17,7 @@ export class WaitingList {
   }
 
   draw() {
-    const rows = [...this.state.pending.values()].filter((row) => this.matches.pending(row));
+    const rows = this.state.waiting().filter((row) => this.matches.pending(row));
     const problems = rows.filter((row) => row.problem).length;
     const heading = el("h2", {}, "Waiting", el("span", {}, rows.length ? `${number.format(rows.length)}${problems ? ` · ${count(problems, "problem")}` : ""}` : ""));
     const focused = document.activeElement?.closest?.("#waiting [data-key]")?.dataset.key;
@@ -51,13 +51,14 @@ export class WaitingList {
   #item(row) {
     const [kind, ...rest] = row.key.split("/");
     const old = age(row.since, this.state.now());
-    const details = [kind === "pod" ? "pod" : row.storageClass ? `class ${row.storageClass}` : "", row.size, where(row), old];
+    const details = [kind === "pod" ? "pod" : row.storageClass ? `claim of class ${row.storageClass}` : "claim", row.size, where(row), old];
     return el("button", { type: "button", "data-key": row.key, "aria-current": row.key === this.current ? "true" : null, title: row.message, onclick: () => { location.hash = link(row.key); } },
       el("span", { class: "mono" }, rest.join("/")), el("span", { class: "where" }, details.filter(Boolean).join(" · ")));
   }
 }
 
 function where(row) {
+  if (row.node) return `on ${row.node}`;
   if (!row.code) return "";
   if (row.everywhere) return "any zone";
   return row.zones?.length ? row.zones.join(", ") : "fits no zone";

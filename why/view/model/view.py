@@ -84,10 +84,11 @@ class ClassRow(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"
 
 
 class PendingRow(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
-    """A claim that is not bound. `zones` are those it could go to; `code` and `message` are the reason why it is not
-    bound yet.
+    """A pod that waits, or a claim that is not bound. `zones` are those it could go to, a pod with all its claims at
+    once; `code` and `message` are the reason why it waits.
 
-    They are empty until the cause has been determined. `everywhere`: no zone is excluded.
+    They are empty until the cause has been determined. `everywhere`: no zone is excluded. `node` is that of a pod that
+    has one and does not start there.
     """
 
     key: str
@@ -100,6 +101,7 @@ class PendingRow(Struct, frozen=True, gc=False, omit_defaults=True, rename="came
     conclusive: bool = True
     message: str = ""
     pod: str = ""
+    node: str = ""
     since: datetime | None = None
 
 

@@ -243,6 +243,48 @@ def test_a_pod_waits_in_the_zone_of_its_volume() -> None:
     assert "pvc/shop/data-orders-0" not in Built(made).view().pending
 
 
+def pairs(made: Cluster, *claims: str) -> PendingRow:
+    """A pod with these claims of class static, where there are one volume in zone a and two in zone b, or of fast."""
+    for name, zone, size in (("one", "a", "50Gi"), ("two", "b", "20Gi"), ("three", "b", "50Gi")):
+        made.volume(name, zone, "static", size)
+    for claim in claims:
+        made.claim(f"web/{claim}", storage_class="fast" if claim == "made" else "static")
+    made.pod("web/web-0", claims)
+    return Built(made).view().pending["pod/web/web-0"]
+
+
+@pytest.mark.parametrize(
+    ("claims", "zones"), [(("data",), ("a", "b")), (("data", "log"), ("b",)), (("data", "log", "more"), ())]
+)
+def test_a_pod_could_go_where_each_of_its_claims_gets_a_volume_of_its_own(
+    claims: tuple[str, ...], zones: tuple[str, ...]
+) -> None:
+    made = cluster()
+    row = pairs(made, *claims)
+    assert (row.zones, row.everywhere) == (zones, False)
+    assert Built(made).view().pending["pvc/web/data"].zones == zones
+
+
+def test_a_claim_for_which_a_volume_can_be_made_takes_none_from_the_others() -> None:
+    made = cluster()
+    assert pairs(made, "data", "made").zones == ("a", "b")
+
+
+def test_a_volume_that_is_in_no_zone_counts_in_each_and_once() -> None:
+    made = cluster()
+    made.volume("anywhere", "", "static", "50Gi")
+    assert pairs(made, "data", "log").zones == ("a", "b")
+    other = cluster()
+    other.volume("anywhere", "", "static", "50Gi")
+    assert pairs(other, "data", "log", "more").zones == ("b",)
+
+
+def test_a_pod_that_has_a_node_is_placed() -> None:
+    made = small()
+    rows = Built(made).view().pending.values()
+    assert all(not row.node for row in rows if row.zones)
+
+
 def test_a_change_is_the_rows_that_differ() -> None:
     made = cluster()
     made.volume("kept", "a", "static")

@@ -58,7 +58,7 @@ async def _show_files(access: ClusterAccess, page: Page, serving: Serving) -> No
 
 
 async def _show_cluster(access: ClusterAccess, page: Page, serving: Serving) -> None:
-    async with connection(access.kubeconfig, access.context) as transport:
+    async with connection(access) as transport:
         scope = _scope(access, page, transport.namespace, transport.cluster)
         feed = ClusterFeed(KubeApi(transport), scope, SystemClock(), Unobserved())
         async with feed.open():

@@ -26,7 +26,6 @@ their own. `COMMAND --help` has examples and exit codes.
 """
 _AS_IN_A_POD: Final = frozenset({"addedAffinity"})
 """Kubernetes' own types."""
-_DURATION: Final = re.compile(r"^PT(\d+)([HMS])$")
 _FILES: Final[Mapping[str, Mapping[str, Any]]] = {
     "controller": CONTROLLER.schema(),
     "csi-agent": AGENT.schema(),
@@ -118,7 +117,7 @@ def _default(value: Mapping[str, Any]) -> str:
     if default in (None, "", [], {}):
         return ""
     text = str(default).lower() if isinstance(default, bool) else str(default)
-    return f"`{_DURATION.sub(lambda match: match[1] + match[2].lower(), _cell(text))}`"
+    return f"`{_cell(text)}`"
 
 
 def _cell(text: str) -> str:

@@ -6,15 +6,18 @@ pydantic decodes. It is imported when a document is read: a process that is conf
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, is_dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import yaml
 
 from kube.configuration.nearest import did_you_mean, nearest
 from kube.configuration.strict_yaml import line_of, load_strictly
+from kube.rules.duration import format_duration
 
 if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler, TypeAdapter, ValidationError
+    from pydantic.json_schema import GenerateJsonSchema
     from pydantic_core import CoreSchema, ErrorDetails
 
 API_VERSION: Final = "config.pvc-prebinder/v1alpha1"
@@ -113,7 +116,7 @@ class ConfigurationFile(Generic[T]):
         return yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
 
     def schema(self) -> dict[str, Any]:
-        schema = self._adapter().json_schema(by_alias=True)
+        schema = self._adapter().json_schema(by_alias=True, schema_generator=_schema_generator())
         head = {"apiVersion": {"const": self.api_version}, "kind": {"const": self.kind}}
         schema["properties"] = {**head, **schema.get("properties", {})}
         schema["required"] = [*head, *schema.get("required", ())]
@@ -143,6 +146,17 @@ class ConfigurationFile(Generic[T]):
         from pydantic import TypeAdapter  # noqa: PLC0415 - as above
 
         return TypeAdapter(self.content)
+
+
+def _schema_generator() -> "type[GenerateJsonSchema]":
+    """Return what writes schemas in which a default is a text that a file can have."""
+    from pydantic.json_schema import GenerateJsonSchema  # noqa: PLC0415 - as above
+
+    class Defaults(GenerateJsonSchema):
+        def encode_default(self, dft: Any) -> Any:
+            return format_duration(dft) if isinstance(dft, timedelta) else super().encode_default(dft)
+
+    return Defaults
 
 
 def misfit(

@@ -1,34 +1,37 @@
 """Durations as Kubernetes users write them, `90s`, `5m`, `1h30m`, `500ms`, and ages as kubectl prints them."""
 
 import re
-from collections.abc import Mapping
 from datetime import timedelta
 from typing import Final
 
-_UNITS: Final[Mapping[str, float]] = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
-_PART: Final = r"([0-9]+(?:[.][0-9]+)?)(h|ms|m|s)"
-_WHOLE: Final = re.compile(f"(?:{_PART})+")
+import durationpy
+import msgspec
+
+_KUBERNETES: Final = re.compile(r"(?:[0-9]+(?:[.][0-9]+)?(?:h|ms|m|s))+")
+"""The units in use there; durationpy also reads years, which Kubernetes does not."""
+_ISO: Final = re.compile(r"P[0-9DTHMS.]+")
 
 
 def parse_duration(text: str) -> timedelta:
-    """Return the duration, or raise ValueError with a sentence for the user."""
-    if _WHOLE.fullmatch(text) is None:
-        raise ValueError(f'"{text}" is not a duration; expected one like 90s, 5m or 1h30m')
+    """Return the duration, written as in Kubernetes or, as schemas have it, by ISO 8601: `PT10M`.
+
+    Raises ValueError with a sentence for the user.
+    """
     try:
-        return timedelta(seconds=sum(float(number) * _UNITS[unit] for number, unit in re.findall(_PART, text)))
-    except OverflowError:
+        if _ISO.fullmatch(text) is not None:
+            return msgspec.convert(text, timedelta)
+        if _KUBERNETES.fullmatch(text) is not None:
+            return durationpy.from_str(text)
+    except (durationpy.DurationError, OverflowError):
         raise ValueError(f'"{text}" is too long a duration') from None
+    except msgspec.ValidationError:
+        pass
+    raise ValueError(f'"{text}" is not a duration; expected one like 90s, 5m or 1h30m')
 
 
 def format_duration(duration: timedelta) -> str:
-    """Return the shortest text that `parse_duration` reads back as this duration."""
-    milliseconds = round(duration.total_seconds() * 1000)
-    parts = []
-    for unit, size in (("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1)):
-        count, milliseconds = divmod(milliseconds, size)
-        if count:
-            parts.append(f"{count}{unit}")
-    return "".join(parts) or "0s"
+    """Return the text that `parse_duration` reads back as this duration, as Kubernetes writes it: `10m`."""
+    return durationpy.to_str(duration) if duration else "0s"
 
 
 def age_text(age: timedelta) -> str:

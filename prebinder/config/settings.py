@@ -264,7 +264,7 @@ class ExtenderSettings:
     """CA of the client certificates that are accepted; without it every client that can connect is accepted."""
     scheduler_names: tuple[str, ...] = ()
     """Only pods with these schedulerNames are evaluated; default all."""
-    shutdown_delay_duration: timedelta = timedelta(seconds=10)
+    shutdown_delay_duration: Duration = timedelta(seconds=10)
     """How long it still responds after SIGTERM, while /readyz is 503: until endpoints are updated."""
 
     def __post_init__(self) -> None:

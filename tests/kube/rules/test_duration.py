@@ -11,16 +11,36 @@ from kube.rules.duration import format_duration, parse_duration
 
 @pytest.mark.parametrize(
     ("text", "seconds"),
-    [("90s", 90), ("5m", 300), ("1h30m", 5400), ("500ms", 0.5), ("1.5h", 5400), ("0s", 0), ("1m1s1ms", 61.001)],
+    [
+        ("90s", 90),
+        ("5m", 300),
+        ("1h30m", 5400),
+        ("500ms", 0.5),
+        ("1.5h", 5400),
+        ("0s", 0),
+        ("1m1s1ms", 61.001),
+        ("PT10M", 600),
+        ("P1DT1.5S", 86401.5),
+    ],
 )
 def test_reads(text: str, seconds: float) -> None:
     assert parse_duration(text) == timedelta(seconds=seconds)
 
 
-@pytest.mark.parametrize("text", ["", "5", "m", "5 m", "-5m", "5d", "5m ", "1e3s", "٣s", f"{'9' * 30}h"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "5", "m", "5 m", "-5m", "5d", "5m ", "1e3s", "٣s", "1y", "1us", "P", "PTX", "-PT5S", "P5", f"{'9' * 30}h"],
+)
 def test_rejects(text: str) -> None:
     with pytest.raises(ValueError, match="duration"):
         parse_duration(text)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(600, "10m"), (90, "1m30s"), (0, "0s"), (1.5, "1.5s"), (0.5, "500ms"), (172800, "48h")]
+)
+def test_writes_as_kubernetes_does(seconds: float, text: str) -> None:
+    assert format_duration(timedelta(seconds=seconds)) == text
 
 
 @given(st.integers(0, 10**10))

@@ -17,7 +17,7 @@ from rich.console import Console
 from demo import scene as demo_scene
 from demo.backstage import Backstage
 from demo.documents import Document
-from demo.opening import play_opening
+from demo.opening import play_opening, save_alone
 from demo.outage import play_outage
 from demo.placement import placements, play_placement, rejected
 from demo.show import NotInTimeError, Show, print_lines
@@ -69,7 +69,7 @@ def _seconds(text: str) -> float:
     "picture",
     type=cloup.Path(path_type=Path, dir_okay=False, writable=True),
     metavar="FILE",
-    help="also save the result as a picture",
+    help="also save the result as a picture, and beside it FILE-alone: what Kubernetes alone would choose",
 )
 def command(keep: bool, timeout: float, picture: Path | None) -> int:
     """Shows on a real local control plane how pods get their volumes.
@@ -119,6 +119,7 @@ async def _demo(console: Console, keep: bool, timeout: float, picture: Path | No
             print_lines(console, rejections(claims, watcher.rejections))
             if picture:
                 save_picture(picture, claims, [*outage(show.diary), *compared])
+                save_alone(picture.with_stem(f"{picture.stem}-alone"))
         if late:
             console.print(f"\nNot finished within {timeout:.0f} s: still waiting for {late}.", style="red")
             for log in (ready.controller_log, ready.scheduler_log):

@@ -17,6 +17,7 @@ from demo import scene
 from demo.documents import Document
 from demo.show import print_lines
 from demo.stage import demo_node
+from demo.view import save_table
 from kube.objects.model import record_key
 from why.match.pods import PodAnswer, pod_answers, waiting
 from why.reading.dump import read_dump
@@ -27,10 +28,8 @@ _MINUTES = "Kubernetes is built from source, once; it takes some minutes and use
 def play_opening(console: Console, file: Path, program: str) -> None:
     """Write the demo's objects to the file, and print where kube-scheduler alone would put its pods."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects())}, indent=1))
-    snapshot = read_dump([str(file)], BytesIO(), datetime.now(UTC)).facts.snapshot
-    nodes = sorted(snapshot.nodes.values(), key=record_key)
-    answers = list(pod_answers(waiting(sorted(snapshot.pods.values(), key=record_key)), nodes, snapshot))
+    file.write_text(_dump())
+    answers = alone()
     print_lines(console, [_MINUTES, "Meanwhile, offline: the volumes that Kubernetes would give the demo's pods.", ""])
     console.print(_table(answers))
     print_lines(
@@ -42,6 +41,22 @@ def play_opening(console: Console, file: Path, program: str) -> None:
             "",
         ],
     )
+
+
+def alone() -> list[PodAnswer]:
+    """Return where kube-scheduler alone would put the demo's pods."""
+    snapshot = read_dump(["-"], BytesIO(_dump().encode()), datetime.now(UTC)).facts.snapshot
+    nodes = sorted(snapshot.nodes.values(), key=record_key)
+    return list(pod_answers(waiting(sorted(snapshot.pods.values(), key=record_key)), nodes, snapshot))
+
+
+def save_alone(picture: Path) -> None:
+    """Save the same as a picture, to be laid beside that of the result. Raises OSError."""
+    save_table(picture, "Kubernetes alone", _table(alone()), ())
+
+
+def _dump() -> str:
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects())}, indent=1)
 
 
 def objects() -> Iterator[Document]:

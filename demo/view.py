@@ -192,10 +192,15 @@ def _state(claim: Claim, volume: str, rejection: str | None) -> str:
 
 def save_picture(file: Path, rows: Sequence[Row], result: Iterable[str]) -> None:
     """Write an SVG of the table of claims and of the text below it. Raises OSError."""
+    save_table(file, "pvc-prebinder demo", table(rows), result)
+
+
+def save_table(file: Path, title: str, shown: Table, below: Iterable[str]) -> None:
+    """Write an SVG of a table and of the text below it. Raises OSError."""
     console = Console(record=True, file=StringIO(), width=_PICTURE_COLUMNS, force_terminal=True, highlight=False)
-    console.print(table(rows))
-    for line in result:
+    console.print(shown)
+    for line in below:
         console.print(line, markup=False)
     # The fonts of the export would be loaded from elsewhere.
-    picture = _FONTS.sub("", console.export_svg(title="pvc-prebinder demo"))
+    picture = _FONTS.sub("", console.export_svg(title=title))
     file.write_text(picture, encoding="utf-8")

@@ -23,6 +23,21 @@ _INTRODUCTION: Final = """\
 Written from the code by `python docs/generate_reference.py`. [Metrics](metrics.md), the annotations of the
 [reservation contract](reservation-contract.md), [Events](events.md) and the [causes](causes/README.md) have pages of
 their own. `COMMAND --help` has examples and exit codes.
+
+Every flag of `controller` and `csi-agent` has a key in the file given by `--config`; flags override it. An unknown key
+is an error that names its path and the nearest key. `controller --print-config` prints the settings in force, and
+`controller --print-schema` the JSON schema of the file. Durations are read as `90s`, `5m`, `1h30m` or `PT10M`.
+
+```yaml
+apiVersion: config.pvc-prebinder/v1alpha1
+kind: ControllerConfiguration
+binding:
+  mode: prebind
+  reservationTTL: 10m
+health:
+  endpoints: ["csi.example.com=unix:///csi/csi.sock"]
+  unknown: block
+```
 """
 _AS_IN_A_POD: Final = frozenset({"addedAffinity"})
 """Kubernetes' own types."""

@@ -260,8 +260,9 @@ def test_flags_of_the_readme_exist(capsys: pytest.CaptureFixture[str]) -> None:
     assert {flag for flag in used if flag not in known} == set()
 
 
-def test_configurations_of_the_readme_are_valid() -> None:
-    blocks = re.findall(r"^```yaml\n(apiVersion: config\..*?)^```", readme(), re.MULTILINE | re.DOTALL)
+def test_configurations_of_the_reference_are_valid() -> None:
+    page = (ROOT / "docs" / "reference.md").read_text()
+    blocks = re.findall(r"^```yaml\n(apiVersion: config\..*?)^```", page, re.MULTILINE | re.DOTALL)
     assert blocks
     for block in blocks:
         config_file.CONTROLLER.parse(block)

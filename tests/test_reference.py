@@ -22,6 +22,10 @@ def test_the_reference_is_what_the_code_says() -> None:
     assert (DOCS / "reference.md").read_text() == page, "run python docs/generate_reference.py"
 
 
+def test_the_readme_is_read_in_some_minutes() -> None:
+    assert len((ROOT / "README.md").read_text().split()) <= 700
+
+
 def test_the_generator_leaves_the_commands_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
     generator(DOCS / "generate_reference.py").page()
     assert cli.run(["-h"]) == ExitCode.FINE

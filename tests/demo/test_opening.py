@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from demo.opening import play_opening
+from demo.opening import play_opening, save_alone
 from demo.scene import HEALTHY, volumes
 from prebinder.cli import main
 
@@ -32,3 +32,10 @@ def test_the_objects_are_left_for_why(tmp_path: Path, capsys: pytest.CaptureFixt
     assert [pod["pod"] for pod in pods] == [
         f"demo/{name}" for name in ("db-0", "db-1", "db-2", "cache", "vault", "reports")
     ]
+
+
+def test_the_picture_in_the_readme_is_the_demo_s(tmp_path: Path) -> None:
+    """It takes no cluster; `pvc-prebinder demo --svg docs/pictures/demo.svg` writes both again."""
+    save_alone(tmp_path / "alone.svg")
+    saved = Path(__file__).parents[2] / "docs" / "pictures" / "demo-alone.svg"
+    assert saved.read_text() == (tmp_path / "alone.svg").read_text()

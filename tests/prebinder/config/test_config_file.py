@@ -1,5 +1,6 @@
 """The configuration file is decoded strictly: what is wrong is named with its place and what was expected."""
 
+import json
 import re
 from dataclasses import replace
 from datetime import timedelta
@@ -169,3 +170,18 @@ def test_a_binary_file_is_a_usage_error(tmp_path: Path) -> None:
     file.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(UsageError, match="cannot read"):
         load(CONTROLLER, str(file))
+
+
+@pytest.mark.parametrize("file", [CONTROLLER, AGENT], ids=lambda file: file.kind)
+def test_a_duration_has_one_form_in_schema_and_file(file: ConfigurationFile[object]) -> None:
+    assert "PT" not in json.dumps(file.schema())
+    head = f"apiVersion: config.pvc-prebinder/v1alpha1\nkind: {file.kind}\n"
+    assert "PT" not in file.dump(file.parse(head))
+
+
+@pytest.mark.parametrize("text", ["10m", "PT10M", "600s"])
+def test_every_form_of_a_duration_is_printed_in_one(text: str) -> None:
+    content = f"binding: {{reservationTTL: {text}}}\nextender: {{shutdownDelayDuration: {text}}}\n"
+    dumped = CONTROLLER.dump(CONTROLLER.parse(HEAD + content))
+    assert "reservationTTL: 10m\n" in dumped
+    assert "shutdownDelayDuration: 10m\n" in dumped

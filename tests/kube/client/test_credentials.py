@@ -7,6 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import yaml
 
 from kube.client.connect import find_api_server, load_credentials
 from kube.client.credentials import REFRESH_SECONDS, REJECTED_SECONDS, ApiServer, CallerToken, Credentials, proxy_for
@@ -274,6 +275,18 @@ async def test_the_certificate_of_a_kubeconfig_is_not_used_for_callers(tmp_path:
     assert (await load_credentials(path, None, FakeClock())).server.certificate
     server = await find_api_server(path, None, FakeClock())
     assert server == ApiServer("https://api.example:6443", server_name="api")
+
+
+@pytest.mark.parametrize(("cluster", "called"), [("c", "c"), ("prod-eu", "c (cluster prod-eu)")])
+async def test_a_cluster_is_called_by_its_context_and_by_its_own_name_if_that_is_another(
+    tmp_path: Path, cluster: str, called: str
+) -> None:
+    path = kubeconfig(tmp_path, "https://api.example:6443", {"token": "t"})
+    configuration = yaml.safe_load((tmp_path / "kubeconfig").read_text())
+    configuration["clusters"][0]["name"] = configuration["contexts"][0]["context"]["cluster"] = cluster
+    configuration["contexts"][0]["name"] = configuration["current-context"] = "c"
+    (tmp_path / "kubeconfig").write_text(yaml.safe_dump(configuration))
+    assert (await load_credentials(path, None, FakeClock())).server.called == called
 
 
 async def test_the_token_of_a_caller_stays_what_it_is() -> None:

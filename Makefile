@@ -2,7 +2,7 @@
 # mirror of it; nothing is installed outside .venv.
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-manifest manifests-check demo test e2e skew sidecars image lock check bench soak mutants clean
+.PHONY: help install install-manifest manifests-check demo test e2e skew sidecars image lock docs check bench soak mutants clean
 
 CANDIDATES := python3 python3.14 python3.13 python3.12 python3.11
 # Newer ones have to compile dependencies that PyPI does not have compiled for them yet.
@@ -72,6 +72,12 @@ lock: install ## Pin what goes into the image: image/*.lock
 		--upgrade pyproject.toml --output-file image/runtime.lock
 	@printf 'hatchling>=1.27,<2\n' | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 		--no-annotate --no-header --upgrade - --output-file image/build.lock
+
+docs: install ## Write the documentation as a site (dist/site) and as man pages (dist/man)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --group docs
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@$(BIN)/python docs/generate_man_pages.py dist/man
+	@echo "dist/site: serve it as it is. dist/man: man -l dist/man/pvc-prebinder-why.1"
 
 check: install ## Check format, lint, types and import contracts
 	$(BIN)/ruff format --check .

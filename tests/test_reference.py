@@ -3,6 +3,7 @@
 import re
 from functools import cached_property
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -76,3 +77,19 @@ def anchors(page: Path) -> set[str]:
     """Return the anchors of a page's headings, as GitHub makes them."""
     headings = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize(
+    ("link", "shown"),
+    [
+        ("[FAQ](../faq.md#before)", "[FAQ](../faq.md#before)"),
+        ("[table](../../why/texts.toml)", "table (`why/texts.toml`)"),
+        ("[runbooks](../runbooks)", "runbooks (`docs/runbooks`)"),
+        ("[elsewhere](https://example.com/a)", "[elsewhere](https://example.com/a)"),
+    ],
+)
+def test_a_page_of_the_site_names_files_that_the_site_has_not(link: str, shown: str) -> None:
+    file = SimpleNamespace(src_uri="causes/Bound.md")
+    page = f"See {link}.\n\n```\n{link}\n```\n"
+    written = generator(DOCS / "site_links.py").on_page_markdown(page, page=SimpleNamespace(file=file))
+    assert written == f"See {shown}.\n\n```\n{link}\n```\n"

@@ -36,11 +36,15 @@ _COMMITTING: Final = frozenset({Mode.PREBIND, Mode.COMPLETE})
 
 @dataclass(frozen=True, slots=True)
 class HeldReplica:
-    """Hold these volumes for the claims to come of a replica, all or none."""
+    """Hold these volumes for the claims to come of a replica, all or none.
+
+    `passed_over`: zones that would balance the set better, and have no volumes for the replica.
+    """
 
     replica: ComingReplica
     zone: str
     placements: tuple[Placement, ...]
+    passed_over: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,15 +196,15 @@ class _HoldPass:
         unbound = [claim.name for claim in replica.claims if claim not in replica.missing and not claim.bind_completed]
         if unbound:
             return f"claim {unbound[0]} exists and is not bound: it gets its volume with its pod"
-        first = ""
-        for zone in self._zones(replica):
+        first, zones = "", self._zones(replica)
+        for number, zone in enumerate(zones):
             chosen = self._supposed.volumes_for(replica, zone)
             why = chosen if isinstance(chosen, str) else self._limit(chosen)
             if isinstance(chosen, Reserve) and not why:
                 placements = tuple(each for each in chosen.placements if each.claim in replica.missing)
                 self._counts.hold((each.claim, each.volume) for each in placements)
                 self._supposed.hold(replica, placements)
-                self._holds.append(HeldReplica(replica, zone, placements))
+                self._holds.append(HeldReplica(replica, zone, placements, tuple(zones[:number])))
                 return ""
             first = first or why
         return first or "no node fits its pod template"

@@ -21,6 +21,7 @@ from kube.objects.labels import Pairs
 from kube.objects.model import Pod
 from kube.store.snapshot import Snapshot
 from kube.store.store import snapshot_of
+from prebinder.command_line.cluster_access import ClusterAccess, access_flags
 from prebinder.command_line.command import Command
 from prebinder.command_line.output import Output, output_flags, write_document
 from prebinder.command_line.parameters import FILE, WHOLE_NUMBER, whole_number
@@ -37,6 +38,7 @@ from prebinder.simulate.flags import (
 )
 from prebinder.simulate.limits import unanswered
 from prebinder.simulate.profile import Chosen, profile_of
+from prebinder.simulate.replica_question import answered, question_of
 from prebinder.simulate.report import Needed, Report, WhatIf, needed_of, print_report
 from prebinder.simulate.trace import replay, written
 from scheduler.framework.profile import Profile
@@ -61,13 +63,17 @@ Examples:
   pvc-prebinder simulate -f dump.json --zone-down zone-b --nodes-needed
   pvc-prebinder simulate -f dump.json --unhealthy pv/pvc-3f2 --unhealthy driver/csi.example.com
   pvc-prebinder simulate --weights BinPack=5,LeastAllocated=0 -o json
+  pvc-prebinder simulate -f dump.json --scale statefulset/db=9 -n web
+  pvc-prebinder simulate --fill statefulset/db
+      in the cluster of the kubeconfig: how many more replicas its volumes and nodes take
   pvc-prebinder simulate --seed 7 --trace run && pvc-prebinder simulate --seed 7 --replay run --drain node-00001
 
 Not simulated: victims of preemption, autoscalers, the controllers of pods, image locality,
 and anything that is not in the dump.
 
 Exit codes:
-  0 every pod is placed   1 error   2 usage   3 a pod is not placed, or an object could not be read
+  0 every pod is placed   1 error   2 usage   3 a pod, or with --scale a replica, is not placed, or an object could not
+  be read
 """
 
 
@@ -145,18 +151,29 @@ class Arguments:
         "--node-like", multiple=True, metavar="NODE", help="add only nodes like this one, default any kind; repeatable"
     ),
 )
+@cloup.option_group(
+    "Replicas to come of a StatefulSet",
+    cloup.option("--scale", metavar="statefulset/NAME=N", help="whether existing volumes and nodes take N replicas"),
+    cloup.option("--fill", metavar="statefulset/NAME", help="how many more replicas they take"),
+    cloup.option("-n", "--namespace", default="default", metavar="NAME", help="of the StatefulSet, default default"),
+)
 @cloup.option("--trace", type=FILE, metavar="FILE", help="write every change of the cluster, one JSON object a line")
 @cloup.option("--chart", type=FILE, metavar="FILE", help="draw the result as SVG")
+@access_flags
 @output_flags("table", tables=False)
-def command(**given: Any) -> int:
+def command(access: ClusterAccess, scale: str | None, fill: str | None, namespace: str, **given: Any) -> int:
     """Schedules pods on a cluster in memory, with the scheduler's plugins and volume matching, and reports the result.
 
     Without --filename the cluster is generated; the same --seed gives byte-identical results. With it the cluster is a
-    dump of a real one, and the pods are those that have no node.
+    dump of a real one, and the pods are those that have no node. With --scale or --fill and without --filename it is
+    the cluster of the kubeconfig, which is only read.
 
     Times are simulated: a decision takes 2 ms and 1 us for each node, a write to the API server 2 to 8 ms. All pods
     exist from the start.
     """
+    question = question_of(scale, fill, namespace)
+    if question is not None:
+        return answered(question, access, given["filename"], given["now"], given["output"])
     sizes = {name: given.pop(name) for name in MADE_UP}
     chosen = Chosen(*(given.pop(name) for name in ("plugins", "weights", "config", "profile")))
     return run(Arguments(sizes=sizes, chosen=chosen, **given))

@@ -1,8 +1,19 @@
 """What a controller remembers of a pod between two reconciliations: everything else is read from the store."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from binder.matching.rejection import Reason
+
+REPORTED_AFTER: Final[Mapping[Reason, float]] = {
+    Reason.HEALTH_UNKNOWN: 10.0,
+    Reason.SELECTED_NODE_STALE: 60.0,
+    Reason.DRIVER_NOT_ON_NODE: 60.0,
+}
+"""Seconds for which a rejection is not reported yet: a driver may only be slow, or be restarting, and a provisioner
+takes back a node that is gone.
+"""
 
 
 @dataclass(slots=True)
@@ -10,9 +21,9 @@ class PodProgress:
     """One pod's. By the monotonic clock it lacks volumes since `seen_at`, because of `waits_for`; None if it does not.
 
     The counts are consecutive rejections, losses and gates that could not be removed. `kept_since` is since when it is
-    kept behind its gate with all of its volumes, `unknown_since` since when it is rejected only because the health of
-    volumes is unknown. `committed` are the uids of the pod and of its claims for which volumes were last committed:
-    they were read before that.
+    kept behind its gate with all of its volumes; `withheld` is a reason that is not reported at once, and
+    `withheld_since` since when it is rejected for that. `committed` are the uids of the pod and of its claims for which
+    volumes were last committed: they were read before that.
     """
 
     seen_at: float | None = None
@@ -21,13 +32,28 @@ class PodProgress:
     losses: int = 0
     gates_kept: int = 0
     kept_since: float | None = None
-    unknown_since: float | None = None
+    withheld: Reason | None = None
+    withheld_since: float = 0.0
     committed: frozenset[str] = frozenset()
 
     def forget_failures(self) -> None:
         """The pod got its volumes: what fails next is retried soon again."""
         self.rejections = self.losses = self.gates_kept = 0
-        self.kept_since = self.unknown_since = None
+        self.kept_since = self.withheld = None
+
+    def seconds_to_report(self, reason: Reason, now: float) -> float:
+        """Return how long a rejection for this reason is not reported yet; zero or less if it may be."""
+        after = REPORTED_AFTER.get(reason)
+        if after is None:
+            self.withheld = None
+            return 0.0
+        if self.withheld is not reason:
+            self.withheld, self.withheld_since = reason, now
+        return self.withheld_since + after - now
+
+    def is_withheld(self, now: float) -> bool:
+        """Whether the pod was rejected, and that is not reported yet."""
+        return self.withheld is not None and now - self.withheld_since < REPORTED_AFTER[self.withheld]
 
     def done(self) -> None:
         """The pod lacks no volume. How often its gate could not be removed still counts."""

@@ -54,10 +54,6 @@ that none of them offers a volume that was Unknown in an earlier one.
 """
 MAX_PROBE_SECONDS: Final = PATIENCE
 """Seconds that probes may take without making the plan too old to execute."""
-UNKNOWN_REPORTED_AFTER: Final = 10.0
-"""Seconds for which a pod must have got nothing because the health of volumes is unknown before that is reported: a
-driver may only be slow, or be restarting.
-"""
 FIRST_RETRY: Final = 1.0
 MAX_RETRY_SECONDS: Final = 60.0
 """Seconds. A rejected pod, or one that lost a volume, is retried after this, growing; a relevant change wakes it
@@ -229,8 +225,7 @@ class Reconciler:
             if not pod.claims or pod.finished or pod.deleting or pod.node_name or all_bound(pod, snapshot):
                 continue
             known = self._pods.get(key, PodProgress())
-            waits = known.unknown_since is not None and now - known.unknown_since < UNKNOWN_REPORTED_AFTER
-            if waits or known.waits_for in {None, Reason.PROGRESSING}:
+            if known.is_withheld(now) or known.waits_for in {None, Reason.PROGRESSING}:
                 yield key
 
     async def _act(self, decision: Reserve | Finish, known: Mapping[str, KnownClaim]) -> float | None:
@@ -331,7 +326,8 @@ class Reconciler:
             binding = binding_mode(claim, snapshot.classes) or ""
             self.metrics.attempted(class_of(claim), binding, success=False)
             self.metrics.failed(class_of(claim), decision.reason)
-        wait, untold = self._later(decision), self._seconds_to_report(decision)
+        progress, wait = self._progress(decision.pod.key), self._later(decision)
+        untold = progress.seconds_to_report(decision.reason, self.clock.monotonic())
         if untold > 0:
             wait = min(wait, untold)
         else:
@@ -340,17 +336,6 @@ class Reconciler:
             wait = min(wait, KEEP_AT_MOST / 3)
         self.wakeups.rejected(decision.pod.key, _classes(claims or claims_of(decision.pod, snapshot)), wait)
         return wait
-
-    def _seconds_to_report(self, decision: Reject) -> float:
-        """Return how long the rejection is not reported yet: a driver that does not respond may still do so."""
-        progress = self._progress(decision.pod.key)
-        if decision.reason is not Reason.HEALTH_UNKNOWN:
-            progress.unknown_since = None
-            return 0.0
-        now = self.clock.monotonic()
-        if progress.unknown_since is None:
-            progress.unknown_since = now
-        return progress.unknown_since + UNKNOWN_REPORTED_AFTER - now
 
     def _later(self, decision: Decision) -> float:
         """Return the growing delay in seconds before a pod that got nothing is retried."""

@@ -92,6 +92,7 @@ class Reason(StrEnum):
     NO_UNBOUND_CLAIM = "NoUnboundClaim"
     PROGRESSING = "Progressing"
     PROVISIONING = "Provisioning"
+    PROVISIONING_OVERDUE = "ProvisioningOverdue"
     PARTLY_PROVISIONED = "PartlyProvisioned"
     # A pod on its way to the node that was chosen for it.
     CLAIM_RESERVED_ELSEWHERE = "ClaimReservedElsewhere"

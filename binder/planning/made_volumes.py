@@ -1,6 +1,11 @@
-"""What a pod needs whose volumes are still to be made (mode provision)."""
+"""What a pod needs whose volumes are still to be made (mode provision), and what keeps those under way from being made.
 
-from collections.abc import Sequence
+What was selected once is not changed here: a provisioner may be at work. Only a person can know that none is.
+"""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from typing import Final
 
 from binder.matching.matching import class_of
 from binder.matching.rejection import Reason, Rejection
@@ -9,12 +14,17 @@ from binder.model.demand import MAX_CLAIMS, Demand
 from binder.model.view import View
 from binder.planning.claim_standing import Anchor, LeftAlone, Made, Standing
 from binder.planning.commitment import may_commit, unsupported
-from binder.reservation.contract import STRICT
+from binder.reservation.contract import STRICT, parse_time
 from kube.objects.model import Pod, value_of
 from kube.store.node_view import used_volume
 
+OVERDUE_AFTER: Final = timedelta(minutes=5)
+"""How long a volume may take after its node was selected before that is reported: half of kube-scheduler's timeout."""
+LOOKED_AT_EVERY: Final = timedelta(minutes=1)
+"""How often it is checked whether what is under way still can be made: a node that goes wakes no pod."""
 
-def demand_of_made(view: View, pod: Pod, standings: Sequence[Standing]) -> Demand | Wait | Reject | None:
+
+def demand_of_made(view: View, pod: Pod, standings: Sequence[Standing], now: datetime) -> Demand | Wait | Reject | None:
     """Return what the pod needs; None if its volumes are left to Kubernetes.
 
     That is so if a scheduler may be working on the pod or on another one with its claims, if a rule about it is not
@@ -27,11 +37,11 @@ def demand_of_made(view: View, pod: Pod, standings: Sequence[Standing]) -> Deman
     open_ = [standing for standing in made if not standing.node and standing.volume is None]
     under_way = [standing for standing in made if standing.node and standing.volume is None]
     if not open_:
-        return _split(pod, under_way) or Wait(pod, Reason.PROVISIONING)
+        return _under_way(view, pod, under_way, now)
     if not is_ours or not may_commit(pod, view.snapshot) or unsupported(pod) or len(open_) > MAX_CLAIMS:
-        return Wait(pod, Reason.PROVISIONING) if len(open_) < len(made) else None
+        return _under_way(view, pod, under_way, now) if len(open_) < len(made) else None
     if under_way and not all(_is_strict(view, standing) for standing in (*under_way, *open_)):
-        return Wait(pod, Reason.PROVISIONING)
+        return _under_way(view, pod, under_way, now)
     nodes = frozenset(standing.node for standing in under_way)
     lacking = [standing.claim for standing in (*under_way, *open_)]
     used = ((claim.key, used_volume(view.snapshot, claim)) for claim in lacking)
@@ -73,3 +83,46 @@ def _split(pod: Pod, under_way: Sequence[Made]) -> Reject | None:
     wanted = "one node selected for all claims of the pod"
     evidence = [Rejection(Reason.PROVISIONING_ELSEWHERE, each.claim.key, wanted, each.node) for each in under_way]
     return Reject(pod, Reason.PARTLY_PROVISIONED, tuple(evidence))
+
+
+def _under_way(view: View, pod: Pod, under_way: Sequence[Made], now: datetime) -> Wait | Reject:
+    """Return that the pod waits for these volumes, or why they will not be made without help."""
+    split = _split(pod, under_way)
+    if split is not None:
+        return split
+    pinned = [rejection for standing in under_way if (rejection := _pinned(view, standing)) is not None]
+    if pinned:
+        return Reject(pod, pinned[0].reason, tuple(pinned), begun=True)
+    since = dict(_selected(view, under_way))
+    overdue = [claim for claim, selected in since.items() if now - selected >= OVERDUE_AFTER]
+    if not overdue:
+        until = min((now + LOOKED_AT_EVERY, *(selected + OVERDUE_AFTER for selected in since.values())))
+        return Wait(pod, Reason.PROVISIONING, until)
+    wanted = f"a volume within {int(OVERDUE_AFTER.total_seconds() // 60)} minutes"
+    nodes = {standing.claim.key: standing.node for standing in under_way}
+    evidence = (Rejection(Reason.PROVISIONING, key, wanted, f"none for node {nodes[key]} yet") for key in overdue)
+    return Reject(pod, Reason.PROVISIONING_OVERDUE, tuple(evidence), begun=True)
+
+
+def _pinned(view: View, standing: Made) -> Rejection | None:
+    """Return why no provisioner can make the volume for its node: that is gone, or the driver is not there any more.
+
+    Provisioners that run on each node do not take back a node that is gone, and none takes back one without its driver.
+    """
+    if standing.node not in view.snapshot.nodes:
+        return Rejection(Reason.SELECTED_NODE_STALE, standing.claim.key, "an existing node", f"node {standing.node}")
+    driver = view.snapshot.classes[class_of(standing.claim)].provisioner
+    csi_node = view.snapshot.csi_nodes.get(standing.node)
+    if driver not in view.snapshot.csi_drivers or csi_node is None:
+        return None
+    if any(registered.name == driver for registered in csi_node.drivers):
+        return None
+    wanted, offered = f"CSI driver {driver} on node {standing.node}", "not registered there any more"
+    return Rejection(Reason.DRIVER_NOT_ON_NODE, standing.claim.key, wanted, offered)
+
+
+def _selected(view: View, under_way: Sequence[Made]) -> Iterator[tuple[str, datetime]]:
+    for standing in under_way:
+        selected = parse_time(value_of(standing.claim.annotations, view.settings.annotations.selected_at))
+        if selected is not None:
+            yield standing.claim.key, selected

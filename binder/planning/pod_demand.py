@@ -105,7 +105,7 @@ def _standings(view: View, pod: Pod, now: datetime) -> Sequence[Standing] | Dema
         standings.append(standing)
     if not any(isinstance(standing, Made) for standing in standings):
         return standings
-    return demand_of_made(view, pod, standings) or [left_to_kubernetes(standing) for standing in standings]
+    return demand_of_made(view, pod, standings, now) or [left_to_kubernetes(standing) for standing in standings]
 
 
 def _mode_of_pod(view: View, pod: Pod, standings: Sequence[Standing]) -> tuple[Mode, tuple[str, ...]]:

@@ -33,6 +33,14 @@ _NEXT_STEP: Final = {
     Reason.PARTLY_PROVISIONED: "Some of its volumes exist or are being made, and there is no room for the others beside"
     " them. Free storage there. If the volumes that exist hold no data, delete the pod and its claims instead, and"
     " create them again.",
+    Reason.PROVISIONING_OVERDUE: "See the Events of the claims and the log of the driver's provisioner; the pod goes on"
+    " by itself when the volumes exist.",
+    Reason.SELECTED_NODE_STALE: "The node that was selected for the volumes is gone. If the driver has made none for"
+    " the claim, remove the annotation volume.kubernetes.io/selected-node from it (`pvc-prebinder why` has the"
+    " command).",
+    Reason.DRIVER_NOT_ON_NODE: "The driver has left the node that was selected for the volumes. Let it run there again;"
+    " or, if it has made none for the claim, remove the annotation volume.kubernetes.io/selected-node from it"
+    " (`pvc-prebinder why` has the command).",
     Reason.NO_JOINT_ASSIGNMENT: "Add a volume so that one zone has a volume for each claim of the pod.",
     Reason.NO_VOLUME_FITS: "Add a volume that fits, or change the claim.",
     Reason.REQUESTED_VOLUME_MISMATCH: "Name another volume, or none, in a new claim, or clear the volume's claimRef.",

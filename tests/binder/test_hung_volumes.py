@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from binder.controllers.reconciler import UNKNOWN_REPORTED_AFTER
+from binder.controllers.pod_progress import REPORTED_AFTER
+from binder.matching.rejection import Reason
 from binder.model.decision import Mode
 from binder.writers.health_gate import MAX_SLOW
 from csi.health.verdict import HealthState, Verdict
@@ -90,9 +91,9 @@ async def test_a_hundred_hung_volumes_are_passed_in_the_end() -> None:
 async def test_hung_volumes_alone_are_reported_with_their_driver(count: int) -> None:
     world = hung_world(count, "web")
     async with world.process() as process:
-        await process.run(UNKNOWN_REPORTED_AFTER - 1)
+        await process.run(REPORTED_AFTER[Reason.HEALTH_UNKNOWN] - 1)
         assert process.sink.events == []
-        await process.run(30 - UNKNOWN_REPORTED_AFTER + 1)
+        await process.run(30 - REPORTED_AFTER[Reason.HEALTH_UNKNOWN] + 1)
         assert process.sink.reasons_of("Pod", "web") == ["HealthUnknown"]
         note = process.sink.events[0].note
         assert note.startswith("No volumes reserved: HealthUnknown. Check that the CSI driver responds")

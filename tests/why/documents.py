@@ -227,6 +227,7 @@ def of_deployment(made: Document, name: str, template: str) -> Document:
     return {**made, "metadata": {**made["metadata"], **about}}
 
 
+NO_VOLUME_YET: Final = Rejection(Reason.PROVISIONING, "web/data", "a volume within 5 minutes", "none for node n3 yet")
 SILENT_DRIVER: Final = Rejection(
     Reason.HEALTH_UNKNOWN,
     "pv-17",

@@ -5,7 +5,6 @@ fails as long as one of them differs.
 """
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from io import StringIO
@@ -25,6 +24,7 @@ from tests.why.documents import (
     DRIVER,
     INSTALLED,
     NAMESPACE,
+    NO_VOLUME_YET,
     NOW,
     REJECTED_BY_CONTROLLER,
     RESERVED_FOR_OTHER,
@@ -101,9 +101,10 @@ class ControllerEvent:
 
     reason: Reason
     rejections: tuple[Rejection, ...] = field(default=())
+    begun: bool = False
 
     def text(self) -> str:
-        note = rejection_note(Reject(pod_record("db-0"), self.reason, self.rejections))
+        note = rejection_note(Reject(pod_record("db-0"), self.reason, self.rejections, begun=self.begun))
         return f"Warning  {self.reason}  pod/db-0  {note}"
 
 
@@ -251,6 +252,7 @@ EXAMPLES: Final[dict[Reason, Example | ControllerEvent]] = {
         ),
     ),
     Reason.PARTLY_PROVISIONED: _about_pod(*PARTLY_PROVISIONED, _capacity("100Gi")),
+    Reason.PROVISIONING_OVERDUE: ControllerEvent(Reason.PROVISIONING_OVERDUE, (NO_VOLUME_YET,), begun=True),
     Reason.NO_NODE_FITS: _about_pod(pod("db-0", "data", cpu="9"), *BOUND, node("a1")),
     Reason.NO_STORAGE_CLASS: _about_claim(claim(storage_class=None), storage_class()),
     Reason.VOLUME_STILL_CLAIMED: _about_claim(
@@ -386,12 +388,7 @@ def example_on(page: Path) -> str:
     return str(example)
 
 
-def _written(examples: Iterable[tuple[Reason, Example | ControllerEvent]]) -> None:
-    for code, example in examples:
-        page = page_of(code)
-        if isinstance(example, Example):
-            page.write_text(page.read_text().replace(example_on(page), example.text()))
-
-
 if __name__ == "__main__":
-    _written(EXAMPLES.items())
+    for code, example in EXAMPLES.items():
+        if isinstance(example, Example):
+            page_of(code).write_text(page_of(code).read_text().replace(example_on(page_of(code)), example.text()))

@@ -150,6 +150,54 @@ async def test_a_partly_provisioned_pod_is_reported_and_nothing_is_taken_back() 
         assert not is_gated(world, "db")
 
 
+async def test_a_volume_that_does_not_come_is_reported_once_and_used_when_it_comes_late() -> None:
+    world = pool_world(POOLS)
+    provisioner = Provisioner(world, POOLS)
+    gated(world, "db", "60Gi", "30Gi")
+    async with world.process() as process:
+        await process.run(4 * 60)
+        assert events(process, "db") == ["NodeSelected"]
+        await process.run(6 * 60)
+        assert events(process, "db") == ["NodeSelected", "ProvisioningOverdue"]
+        assert "default/db-0: Provisioning (wanted a volume within 5 minutes" in process.sink.events[1].note
+        assert set(selected(world)) == {"db-0", "db-1"}
+        provisioner.work()
+        await process.run()
+        assert not is_gated(world, "db")
+
+
+async def test_a_selected_node_that_is_gone_is_reported_and_stays() -> None:
+    """A provisioner on each node does not take it back, and whether it made a volume no object shows."""
+    world = pool_world({"node-a1": "100Gi"})
+    gated(world, "db", "60Gi")
+    async with world.process() as process:
+        await process.run()
+        Provisioner(world, {}).begin("db-0")
+        await process.run()
+        world.server.remove("nodes", "node-a1")
+        await process.run(50)
+        assert "SelectedNodeStale" not in events(process, "db")
+        await process.run(130)
+        assert events(process, "db") == ["NodeSelected", "SelectedNodeStale"]
+        assert selected(world) == {"db-0": "node-a1"}
+        assert is_gated(world, "db")
+
+
+async def test_a_selected_node_without_its_driver_is_reported_unless_the_driver_comes_back() -> None:
+    world = pool_world({"node-a1": "100Gi"})
+    registered = world.server.get("csinodes", "node-a1")
+    gated(world, "db", "60Gi")
+    async with world.process() as process:
+        await process.run()
+        for seconds, reported in ((50, False), (180, True)):
+            world.put({**registered, "spec": {"drivers": []}})
+            await process.run(seconds)
+            assert ("DriverNotOnNode" in events(process, "db")) == reported
+            world.put(registered)
+            await process.run(70)
+        assert selected(world) == {"db-0": "node-a1"}
+
+
 async def test_a_conflict_in_the_middle_withdraws_the_selections_before_it() -> None:
     world = pool_world(POOLS)
     gated(world, "db", "60Gi", "30Gi")

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from binder.controllers.deference import FINISH_AFTER, MAX_PODS_LEFT_TO_PV_CONTROLLER
-from binder.controllers.reconciler import UNKNOWN_REPORTED_AFTER
+from binder.controllers.pod_progress import REPORTED_AFTER
 from binder.matching.rejection import Reason
 from binder.model.decision import Mode
 from csi.health.verdict import HealthState
@@ -134,7 +134,7 @@ async def test_an_unhealthy_volume_is_probed_reported_and_left_to_kubernetes(
     world = begun()
     world.doctor.states["handle-pv-1"] = state
     async with world.process() as process:
-        await process.run(UNKNOWN_REPORTED_AFTER + 5)
+        await process.run(REPORTED_AFTER[Reason.HEALTH_UNKNOWN] + 5)
         assert writes(world) == []
         assert world.doctor.probed[0] == "handle-pv-1"
         for kind, name in (("Pod", "web"), ("PersistentVolumeClaim", "data")):

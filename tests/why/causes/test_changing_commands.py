@@ -122,6 +122,14 @@ CHANGING: Final[Mapping[str, Change]] = {
         pod("job", "data", node="a1", status={"phase": "Succeeded"}),
         shows="Pod/job",
     ),
+    "claims.provisioning._choose_again": _claim(
+        claim(metadata={"annotations": {SELECTED_NODE: "a1"}}),
+        storage_class(provisioner=DRIVER),
+        *INSTALLED,
+        csi_node("a1"),
+        pod("db-0", "data"),
+        shows="CSINode/*",
+    ),
     "claims.provisioning.selected_node_stale": _claim(
         claim(metadata={"annotations": {SELECTED_NODE: "gone"}}),
         storage_class(provisioner=DRIVER),

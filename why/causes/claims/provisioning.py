@@ -193,8 +193,17 @@ def driver_on_no_node(facts: Facts, claim: Claim) -> Finding | None:
             *((Link("Node", selected, "chosen for the volume"),) if selected else ()),
         ),
         (Evidence("csinodes", f"{driver} on {where}", named(nodes) or "on no node"), *runs),
-        (step,),
+        (step, *_choose_again(claim, selected if nodes and binds_late(storage_class) else None)),
     )
+
+
+def _choose_again(claim: Claim, selected: str | None) -> Iterator[Step]:
+    """Yield how to let a claim go elsewhere that is pinned to a node: nothing takes the annotation back from it."""
+    if selected is not None:
+        note = (
+            f"only if it will not run on {selected} again, and has made no volume for the claim: lets another node be "
+        )
+        yield Step(unannotate(claim, SELECTED_NODE), note + "chosen")
 
 
 def _has_no_node(facts: Facts) -> bool:

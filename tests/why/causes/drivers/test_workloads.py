@@ -58,7 +58,7 @@ def test_beside_a_node_plugin_that_runs_the_log_of_its_registrar_is_read(
     item = why(target, *documents, PLUGIN, OTHER)
     assert item.problem
     assert "does not run" not in item.message
-    assert item.next == ("kubectl -n storage logs example-csi-node-x7k2p -c node-driver-registrar",)
+    assert item.next[0] == "kubectl -n storage logs example-csi-node-x7k2p -c node-driver-registrar"
     assert "/var/lib/kubelet" in item.advice[0]
     assert "pod/storage/example-csi-node-x7k2p" in [each.object for each in item.evidence]
 
@@ -66,7 +66,7 @@ def test_beside_a_node_plugin_that_runs_the_log_of_its_registrar_is_read(
 @pytest.mark.parametrize(("target", "documents"), PLACES.values(), ids=PLACES)
 def test_without_one_it_is_to_run_there(target: str, documents: list[Document]) -> None:
     item = why(target, *documents, OTHER)
-    assert item.next == ("kubectl get daemonset -A | grep -i example",)
+    assert item.next[0] == "kubectl get daemonset -A | grep -i example"
     assert f"let the node plugin of {DRIVER} run on node a1" in item.advice[0]
 
 

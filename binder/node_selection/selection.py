@@ -120,4 +120,4 @@ def _tied_by(demand: Demand) -> Iterator[Rejection]:
             yield Rejection(Reason.VOLUME_UNREACHABLE, volume.name, "access from a node with room", where)
     for node in sorted(demand.nodes or ()):
         wanted = "a node with room"
-        yield Rejection(Reason.PROVISIONING_ELSEWHERE, demand.pod.key, wanted, f"volumes being made for node {node}")
+        yield Rejection(Reason.PROVISIONING_ELSEWHERE, demand.pod.key, wanted, f"tied to node {node}")

@@ -87,12 +87,13 @@ class Hinted:
 @dataclass(frozen=True, slots=True)
 class Made:
     """A claim of a class in mode provision: its volume is to be made, is being made for `node`, or was made and is not
-    bound yet.
+    bound yet. `original` is the volume of which it is to be a copy.
     """
 
     claim: Claim
     node: str = ""
     volume: Volume | None = None
+    original: Volume | None = None
 
 
 Standing = Anchor | Open | Hinted | LeftAlone | Made
@@ -166,11 +167,33 @@ def _made(view: View, pod: Pod, claim: Claim) -> Made | Anchor | LeftAlone | Rej
     committed = _committed(view, pod, claim)
     if isinstance(committed, Reject):
         return committed
-    # No provisioner makes a volume for a selector, and who fills one from a data source looks at the claim itself.
-    is_left = claim.selector is not None or claim.has_data_source
+    # No provisioner makes a volume for a selector, and what fills one from an object looks at the claim itself.
+    is_left = claim.selector is not None or (claim.has_data_source and not claim.clone_of)
     if is_left or pod.node_name or not view.settings.annotations.carries_gate(pod):
         return committed or LeftAlone(claim, Reason.DYNAMIC_CLASS, node or None)
-    return Made(claim, node, committed.volume if committed is not None else None)
+    if committed is not None:
+        return Made(claim, node, committed.volume)
+    original = _original(view, claim)
+    return (
+        Reject(pod, original.reason, (original,))
+        if isinstance(original, Rejection)
+        else Made(claim, node, None, original)
+    )
+
+
+def _original(view: View, claim: Claim) -> Volume | Rejection | None:
+    """Return the volume that is to be copied, or why it cannot be yet; None for a volume without data.
+
+    Source: getPVCSource in external-provisioner's controller.go, which demands a Bound claim.
+    """
+    if not claim.clone_of:
+        return None
+    source = view.snapshot.claims.get(f"{claim.namespace}/{claim.clone_of}")
+    volume = view.snapshot.volumes.get(source.volume_name) if source is not None and source.bind_finished else None
+    if volume is not None:
+        return volume
+    offered = "no such claim" if source is None else f"a claim that is {source.phase}"
+    return Rejection(Reason.DATA_SOURCE_NOT_READY, claim.key, f"a Bound claim {claim.clone_of} to copy", offered)
 
 
 def _committed(view: View, pod: Pod, claim: Claim) -> Anchor | Reject | None:

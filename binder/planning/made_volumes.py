@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from binder.matching.matching import class_of
+from binder.matching.node_fit import reject_reach
 from binder.matching.rejection import Reason, Rejection
 from binder.model.decision import Mode, Reject, Wait
 from binder.model.demand import MAX_CLAIMS, Demand
@@ -42,7 +43,6 @@ def demand_of_made(view: View, pod: Pod, standings: Sequence[Standing], now: dat
         return _under_way(view, pod, under_way, now) if len(open_) < len(made) else None
     if under_way and not all(_is_strict(view, standing) for standing in (*under_way, *open_)):
         return _under_way(view, pod, under_way, now)
-    nodes = frozenset(standing.node for standing in under_way)
     lacking = [standing.claim for standing in (*under_way, *open_)]
     used = ((claim.key, used_volume(view.snapshot, claim)) for claim in lacking)
     return _split(pod, under_way) or Demand(
@@ -50,11 +50,25 @@ def demand_of_made(view: View, pod: Pod, standings: Sequence[Standing], now: dat
         mode=Mode.PROVISION,
         required=(),
         anchors=(*bound, *(standing.volume for standing in made if standing.volume is not None)),
-        nodes=nodes or None,
+        nodes=_only_nodes(view, under_way, open_),
         begun=len(lacking) < len(standings) or bool(under_way),
         drivers=tuple((key, each[0]) for key, each in used if each is not None),
         made=tuple(standing.claim for standing in open_),
     )
+
+
+def _only_nodes(view: View, under_way: Sequence[Made], open_: Sequence[Made]) -> frozenset[str] | None:
+    """Return the only nodes for the volumes still to be made, None for any.
+
+    That are those of the volumes under way, and those where all originals of copies are: a local driver copies nowhere
+    else.
+    """
+    originals = [standing.original for standing in open_ if standing.original is not None]
+    nodes = frozenset(standing.node for standing in under_way)
+    if not originals:
+        return nodes or None
+    among = (view.snapshot.nodes[name] for name in nodes or view.snapshot.nodes if name in view.snapshot.nodes)
+    return frozenset(node.name for node in among if reject_reach(originals, node) is None)
 
 
 def left_to_kubernetes(standing: Standing) -> Standing:

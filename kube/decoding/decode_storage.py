@@ -10,11 +10,13 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from msgspec import UNSET
+from msgspec.json import Decoder
 
 from kube.decoding import wire
 from kube.decoding.decode_health import claim_health
 from kube.decoding.decode_parts import (
     amount,
+    decoded_part,
     identity,
     kept_annotations,
     label_selector,
@@ -23,7 +25,7 @@ from kube.decoding.decode_parts import (
     present,
     volume_node_affinity,
 )
-from kube.decoding.interning import shared, text, texts
+from kube.decoding.interning import DecodedParts, shared, text, texts
 from kube.objects import model
 from kube.objects.labels import NodeSelector, NodeSelectorTerm, Pairs, Requirement
 
@@ -56,12 +58,27 @@ def claim(raw: wire.Claim, own_prefix: str) -> model.Claim:
         created=shared(metadata.creation_timestamp),
         annotations=annotations,
         has_data_source=any(part is not UNSET and bytes(part) != b"null" for part in _data_sources(spec)),
+        clone_of=next(filter(None, (_clone_of(part) for part in _data_sources(spec))), ""),
         health=claim_health(raw.status.health_status if raw.status else UNSET, metadata.annotations),
     )
 
 
 def _data_sources(spec: wire.ClaimSpec) -> tuple[wire.RawPart, wire.RawPart]:
     return spec.data_source, spec.data_source_ref
+
+
+def _clone_of(part: wire.RawPart) -> str:
+    return decoded_part(_CLONES, part, "$.spec.dataSource") or ""
+
+
+def _cloned(part: bytes) -> str:
+    source = _DATA_SOURCE.decode(part)
+    is_claim = source.kind == "PersistentVolumeClaim" and not (source.api_group or source.namespace)
+    return text(source.name) if is_claim else ""
+
+
+_DATA_SOURCE: Final = Decoder(wire.DataSource)
+_CLONES: Final = DecodedParts(_cloned)
 
 
 def _modes(modes: Sequence[str] | None) -> tuple[str, ...]:

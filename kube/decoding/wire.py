@@ -64,6 +64,13 @@ class Resources(Wire):
     requests: Amounts = None
 
 
+class DataSource(Wire):
+    api_group: Text = None
+    kind: Text = None
+    name: Text = None
+    namespace: Text = None
+
+
 class ClaimSpec(Wire):
     access_modes: Texts = None
     resources: Resources | None = None

@@ -36,6 +36,7 @@ OTHERS: dict[str, list[Any]] = {
     "created": [None, EPOCH],
     "annotations": [(), ((BIND_COMPLETED, "yes"),), ((SELECTED_NODE, "n1"),)],
     "has_data_source": [False, True],
+    "clone_of": ["", "original"],
     "health": [None, ClaimHealth()],
 }
 """Field of a claim -> values to try. A field that is missing here is new: say what it may hold."""

@@ -284,3 +284,22 @@ def test_of_a_selector_that_is_too_large_only_the_size_is_kept() -> None:
 def test_access_modes_are_kept_once_each() -> None:
     modes = ["ReadWriteOnce"] * 60_000 + ["ReadOnlyMany", "ReadWriteOnce"]
     assert claim({"accessModes": modes}).access_modes == ("ReadWriteOnce", "ReadOnlyMany")
+
+
+CLAIM = {"kind": "PersistentVolumeClaim", "name": "original"}
+
+
+@pytest.mark.parametrize(
+    ("spec", "clone_of"),
+    [
+        ({"dataSource": CLAIM}, "original"),
+        ({"dataSource": CLAIM, "dataSourceRef": CLAIM}, "original"),
+        ({"dataSourceRef": {**CLAIM, "namespace": "other"}}, ""),
+        ({"dataSource": {**CLAIM, "kind": "VolumeSnapshot", "apiGroup": "snapshot.storage.k8s.io"}}, ""),
+        ({"dataSourceRef": {**CLAIM, "apiGroup": "example.com"}}, ""),
+        ({"dataSource": None}, ""),
+    ],
+)
+def test_a_clone_names_the_claim_of_its_namespace_that_is_copied(spec: dict[str, Any], clone_of: str) -> None:
+    assert claim(spec).clone_of == clone_of
+    assert claim(spec).has_data_source == (spec != {"dataSource": None})

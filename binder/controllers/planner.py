@@ -12,6 +12,7 @@ until the volumes have been read.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
@@ -166,6 +167,10 @@ class Planner:
         """Return the claims to be read before the pod is `settled`."""
         return tuple(each.claim_key for each in self.ledger.selected_for(pod_key) if each.in_doubt)
 
+    def not_in_flight(self) -> Mapping[str, int]:
+        """Return how many claims with a selected node and no volume take no room, by reason (`Why`)."""
+        return Counter(str(claim.why) for claim in self._pools().not_counted(self._clock.now()))
+
     def _claims_of(self, pod_key: str) -> int:
         pod = self._store.snapshot().pods.get(pod_key)
         return 0 if pod is None else len(pod.claims)
@@ -231,9 +236,8 @@ class Planner:
 
     def view(self) -> View:
         """Return everything that a pass may read, as of now. Complete only when `prepared`."""
-        snapshot, provisioning = self._store.snapshot(), self._provisioning
         return View(
-            snapshot,
+            self._store.snapshot(),
             self._available.index,
             self.ledger,
             self._gate.verdicts,
@@ -242,8 +246,13 @@ class Planner:
             node_storage=self._node_storage,
             waiting=self._waiting,
             new_nodes=self._to_come.known(),
-            pools=PoolLedger() if provisioning is None else provisioning.ledger(snapshot, self._clock.now()),
+            pools=self._pools(),
         )
+
+    def _pools(self) -> PoolLedger:
+        if self._provisioning is None:
+            return PoolLedger()
+        return self._provisioning.ledger(self._store.snapshot(), self._clock.now())
 
     def _is_about(self, planned: Pod) -> bool:
         """Whether the pod is still what it was when it was planned."""

@@ -7,12 +7,15 @@ PersistentVolumes only, it publishes their health and does nothing else: that is
 import asyncio
 import logging
 import sys
+from collections import Counter
 from collections.abc import Collection
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from random import Random
 from typing import Final
 
+from binder.matching.rejection import Reason
+from binder.model.decision import Mode
 from binder.reservation.contract import DEFAULT_PREFIX, Holder
 from csi.drivers import Drivers
 from csi.health.health import Debounce
@@ -206,8 +209,10 @@ class Controller:
     def _report_classes_left_alone(self) -> None:
         """In a dry run, report once for each class why nothing is reserved for its claims."""
         snapshot, annotations = self._store.snapshot(), self._settings.binding.annotations
-        for outlook in outlooks(snapshot.classes.values(), snapshot.volumes.values(), annotations):
-            if outlook.left_alone is not None:
+        pools = Counter(report.storage_class for report in snapshot.capacities.values())
+        made = self._settings.binding.dynamic_mode is Mode.PROVISION
+        for outlook in outlooks(snapshot.classes.values(), snapshot.volumes.values(), annotations, pools):
+            if outlook.left_alone is not None and not (made and outlook.left_alone is Reason.DYNAMIC_CLASS):
                 about = {"storage_class": outlook.storage_class, "reason": outlook.left_alone, "note": outlook.meaning}
                 logger.info("Claims of the class are not handled", extra=about)
 
@@ -245,6 +250,7 @@ class Controller:
             health=self._drivers.records.state,
             reasons=term.reasons() if term is not None else {},
             quarantine=term.quarantine() if term is not None else {},
+            not_in_flight=term.not_in_flight() if term is not None else {},
             annotations=self._settings.binding.annotations,
             synced=self._cache.synced_kinds(),
             endpoints_up=self._drivers.endpoints_up() if term is not None else {},

@@ -104,6 +104,10 @@ class Term:
         """Return for each class how many volumes are in quarantine, and how many are kept out by its cap only."""
         return {} if self.reconciler is None else self.health_controller.counts()
 
+    def not_in_flight(self) -> Mapping[str, int]:
+        """Return how many claims with a selected node and no volume take no room in pools of storage, by reason."""
+        return {} if self.reconciler is None else self.reconciler.planner.not_in_flight()
+
     def reasons(self) -> Mapping[str, Reason]:
         """Return for each unbound claim the result of the last attempt for its pod."""
         return {} if self.reconciler is None else {claim.key: reason for claim, reason in self.reconciler.pending()}

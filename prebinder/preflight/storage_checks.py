@@ -1,6 +1,7 @@
 """Reads the storage of a cluster and checks what the controller can do for it. Nothing is changed."""
 
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -9,9 +10,9 @@ from binder.health.published_sweeps import PublishedSweep
 from binder.model.decision import Mode
 from binder.reservation.contract import Annotations
 from kube.client.api import KubeApi
-from kube.decoding.decode import MalformedObject, decode_class, decode_volume, tolerant
+from kube.decoding.decode import MalformedObject, decode_capacity, decode_class, decode_volume, tolerant
 from kube.errors import Forbidden
-from kube.objects.api_resource import STORAGE_CLASSES, VOLUMES
+from kube.objects.api_resource import CAPACITIES, STORAGE_CLASSES, VOLUMES
 from kube.objects.model import StorageClass, Volume, value_of
 from prebinder.health.sweep_reports import read_sweeps
 from prebinder.preflight.class_outlook import class_checks, outlooks
@@ -21,10 +22,13 @@ from prebinder.preflight.driver_outlook import driver_checks
 
 @dataclass(frozen=True, slots=True)
 class ClusterStorage:
-    """The StorageClasses and volumes of a cluster."""
+    """The StorageClasses and volumes of a cluster. `pools`: class -> how many pools report their free capacity, None if
+    the user may not read that.
+    """
 
     classes: Sequence[StorageClass]
     volumes: Sequence[Volume]
+    pools: Mapping[str, int] | None = None
 
     def modes(self, annotations: Annotations) -> list[Mode]:
         """Return the modes that StorageClasses have by annotation, `off` left out."""
@@ -37,7 +41,15 @@ async def read_storage(api: KubeApi, annotations: Annotations) -> ClusterStorage
     prefix = annotations.prefix
     classes = await api.list_all(STORAGE_CLASSES, tolerant(partial(decode_class, own_prefix=prefix), _skip))
     volumes = await api.list_all(VOLUMES, tolerant(partial(decode_volume, own_prefix=prefix), _skip))
-    return ClusterStorage(classes.items, volumes.items)
+    return ClusterStorage(classes.items, volumes.items, await _pools(api))
+
+
+async def _pools(api: KubeApi) -> Mapping[str, int] | None:
+    try:
+        reports = await api.list_all(CAPACITIES, tolerant(decode_capacity, _skip))
+    except Forbidden:
+        return None
+    return Counter(report.storage_class for report in reports.items if report.node_topology is not None)
 
 
 async def storage_checks(
@@ -49,7 +61,7 @@ async def storage_checks(
     """
     sweeps = await _sweeps(api, annotations)
     return [
-        *class_checks(outlooks(storage.classes, storage.volumes, annotations)),
+        *class_checks(outlooks(storage.classes, storage.volumes, annotations, storage.pools)),
         *driver_checks(storage.volumes, responding, sweeps, now),
     ]
 

@@ -31,6 +31,8 @@ class ClusterState:
     """Claim -> the result of the last attempt for its pod."""
     quarantine: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     """Class -> volumes in quarantine, volumes kept out by its cap only."""
+    not_in_flight: Mapping[str, int] = field(default_factory=dict)
+    """Reason -> claims with a selected node and no volume that take no room in pools of storage."""
     annotations: Annotations = field(default_factory=Annotations)
     synced: Mapping[str, bool] = field(default_factory=dict)
     endpoints_up: Mapping[str, bool] = field(default_factory=dict)
@@ -66,6 +68,16 @@ class StateCollector(Collector):
                 HealthView(state.snapshot, state.health, state.endpoints_up.keys(), state.annotations, self.now)
             )
             yield from quarantine_gauges(state.quarantine)
+            yield _not_in_flight(state.not_in_flight)
+
+
+def _not_in_flight(counts: Mapping[str, int]) -> Metric:
+    return gauge_family(
+        "pvc_prebinder_claims_not_in_flight",
+        "Claims with a selected node and no volume that take no room in pools of storage.",
+        ["reason"],
+        {(reason,): count for reason, count in counts.items()},
+    )
 
 
 def _endpoints(endpoints_up: Mapping[str, bool]) -> Metric:

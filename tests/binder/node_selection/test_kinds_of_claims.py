@@ -162,3 +162,19 @@ async def test_a_driver_without_capacity_tracking_gets_one_place_for_all() -> No
         await process.run()
         assert len(selected(world)) == 2
         assert len(set(selected(world).values())) == 1
+
+
+async def test_a_claim_for_which_nothing_can_be_made_takes_no_room_and_is_counted() -> None:
+    """Any user of a namespace can write a selected node."""
+    world = pool_world({"node-a1": "100Gi"})
+    gated(world, "forged", "90Gi", gate=False)
+    spec_of(world, "forged-0", selector={"matchLabels": {"disk": "ssd"}})
+    where = {"volume.kubernetes.io/selected-node": "node-a1"}
+    world.server.change(
+        "persistentvolumeclaims", "default/forged-0", lambda claim: claim["metadata"].update(annotations=where)
+    )
+    gated(world, "db", "60Gi")
+    async with world.process() as process:
+        await process.run()
+        assert selected(world)["db-0"] == "node-a1"
+        assert process.reconciler.planner.not_in_flight() == {"Selector": 1}

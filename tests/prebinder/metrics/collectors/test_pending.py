@@ -98,6 +98,11 @@ async def test_pods_behind_our_gate_are_counted_from_their_creation() -> None:
     assert "pvc_prebinder_oldest_gated_pod_seconds 0.0" in await lines(ClusterState(snapshot_of(others)))
 
 
+async def test_claims_that_take_no_room_in_pools_are_counted_by_reason() -> None:
+    seen = await lines(ClusterState(snapshot_of([]), not_in_flight={"Selector": 2}))
+    assert 'pvc_prebinder_claims_not_in_flight{reason="Selector"} 2.0' in seen
+
+
 async def test_a_dry_run_does_not_look_like_a_cluster_without_a_leader() -> None:
     for dry_run in (False, True):
         seen = await lines(dry_run=dry_run)

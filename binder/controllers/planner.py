@@ -194,6 +194,9 @@ class Planner:
 
     async def _pass(self, requests: Batch[Decision]) -> None:
         snapshot, now = self._store.snapshot(), self._clock.now()
+        while self._provisioning is not None and not self._provisioning.step(snapshot, now):
+            await asyncio.sleep(0)
+            snapshot, now = self._store.snapshot(), self._clock.now()
         pods = [snapshot.pods[key] for key in requests if key in snapshot.pods]
         for pod in pods:
             self.settled(pod.key)

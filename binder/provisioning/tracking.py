@@ -1,9 +1,10 @@
 """Keeps the ledger in step with a store: what has changed is looked at once, when the ledger is next needed."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from heapq import heappop, heappush
+from itertools import islice
 from typing import Any, Final
 
 from binder.matching.matching import class_of
@@ -33,6 +34,9 @@ from kube.objects.model import (
 from kube.store.snapshot import Snapshot
 from kube.store.store import Store
 
+STEP: Final = 250
+"""Objects looked at in one step, some 10 ms."""
+
 POLL: Final = timedelta(seconds=60)
 """external-provisioner's default `--capacity-poll-interval`."""
 
@@ -54,7 +58,7 @@ class _Changes:
 
 
 class Provisioning:
-    """Follows a store. `ledger` brings everything up to date."""
+    """Follows a store. `ledger` brings everything up to date, `step` a part of it."""
 
     def __init__(self, annotations: Annotations, poll: timedelta = POLL) -> None:
         self._annotations = annotations
@@ -95,26 +99,50 @@ class Provisioning:
         self._changes.classes = True
 
     def ledger(self, snapshot: Snapshot, now: datetime) -> PoolLedger:
-        """Return the ledger of this moment; the same value while nothing has changed."""
-        if not self._has_reports:
-            if not snapshot.capacities:
-                return self._ledger
+        """Return the ledger of this moment; the same value while nothing has changed. It takes all steps that are
+        left.
+        """
+        while not self.step(snapshot, now):
+            pass
+        return self._ledger
+
+    def step(self, snapshot: Snapshot, now: datetime, most: int = STEP) -> bool:
+        """Look at so much of what has changed; return whether that was all.
+
+        At first that is everything: with 5,000 pools and 20,000 claims a second, which an event loop has to spend in
+        parts. Between two steps the ledger is of no moment.
+        """
+        if not self._has_reports and snapshot.capacities:
             self._has_reports = True
             self.take(snapshot)
-        changes, self._changes = self._changes, _Changes()
+        changes = self._changes
+        if not self._has_reports or not changes:
+            self._forget_due(now)
+            return True
+        self._ledger = replace(self._ledger, capacities=snapshot.capacities_by_class)
         if changes.classes:
+            changes.classes = False
             self._regroup(snapshot)
-        self._ledger = replace(self._ledger, capacities=snapshot.capacities_by_class) if changes else self._ledger
-        new_reports = self._take_reports(changes, snapshot)
-        for name, old in changes.volumes.items():
-            self._take_volume(name, old, snapshot, now)
-        for uid, key in changes.claims.items():
-            self._take_claim(uid, key, snapshot, now)
-        for ignored in list(self._ledger.ignored.values()) if new_reports or changes.nodes or changes.classes else ():
-            if changes.classes or ignored.node in changes.nodes or (new_reports and ignored.why is Why.NO_REPORT):
-                self._take_claim(ignored.id, ignored.claim, snapshot, now)
+            self._look_at_ignored(lambda _: True)
+        if changes.nodes:
+            nodes, changes.nodes = changes.nodes, {}
+            self._look_at_ignored(lambda ignored: ignored.node in nodes)
+        left = self._take_reports(changes, snapshot, most)
+        for name in list(islice(changes.volumes, left)):
+            self._take_volume(name, changes.volumes.pop(name), snapshot, now)
+            left -= 1
+        for uid in list(islice(changes.claims, left)):
+            self._take_claim(uid, changes.claims.pop(uid), snapshot, now)
+        if changes:
+            return False
         self._forget_due(now)
-        return self._ledger
+        return True
+
+    def _look_at_ignored(self, concerns: Callable[[Ignored], bool]) -> None:
+        """Look again at claims that took no room so far, for a reason that may not hold any more."""
+        for ignored in self._ledger.ignored.values():
+            if concerns(ignored):
+                self._changes.claims.setdefault(ignored.id, ignored.claim)
 
     def expect(self, claim: Claim, node: Node, now: datetime) -> None:
         """Count a volume that is about to be made for the claim on this node, before the claim shows it."""
@@ -132,9 +160,12 @@ class Provisioning:
     def _regroup(self, snapshot: Snapshot) -> None:
         """Put reports and bookings into other pools after classes have changed; what is known of them stays."""
         families = {**self._ledger.families, **families_of(snapshot.classes.values(), self._annotations)}
-        if families == dict(self._ledger.families):
-            return
         before = self._ledger
+        if families == dict(before.families):
+            return
+        if not before.reports:
+            self._ledger = replace(before, families=families)
+            return
         self._ledger = PoolLedger(
             settled=before.settled, ignored=before.ignored, families=families, capacities=snapshot.capacities_by_class
         )
@@ -145,12 +176,15 @@ class Provisioning:
             homes = (replace(key, family=families.get(key.family, key.family)) for key in before.homes[booking.id])
             self._ledger = self._ledger.booked(booking, homes)
 
-    def _take_reports(self, changes: _Changes, snapshot: Snapshot) -> bool:
-        """Take the changed reports; return whether there are new ones."""
-        known = self._ledger.reports
-        for key in changes.reports:
+    def _take_reports(self, changes: _Changes, snapshot: Snapshot, most: int) -> int:
+        """Take at most so many of the changed reports; return how many more could have been taken."""
+        known, keys = self._ledger.reports, list(islice(changes.reports, most))
+        for key in keys:
+            del changes.reports[key]
             self._take_report(key, snapshot)
-        return any(key not in known for key in changes.reports)
+        if any(key not in known for key in keys):
+            self._look_at_ignored(lambda ignored: ignored.why is Why.NO_REPORT)
+        return most - len(keys)
 
     def _take_report(self, key: str, snapshot: Snapshot) -> None:
         capacity = snapshot.capacities.get(key)

@@ -5,6 +5,7 @@ cluster has not been read yet. kube-scheduler treats everything but 200 as a fai
 code but not the text (`send` in pkg/scheduler/extender.go): that is logged here.
 """
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
@@ -51,7 +52,11 @@ class Listening:
 
 
 class Answers(Protocol):
-    """The verbs. All raise MalformedRequest."""
+    """The verbs, which all raise MalformedRequest; `step` prepares a part of what they need, and returns whether that
+    was all.
+    """
+
+    def step(self, now: datetime) -> bool: ...
 
     def filter(self, body: bytes, now: datetime) -> Answer: ...
 
@@ -86,6 +91,7 @@ class ExtenderServer:
         self._listening = listening
         self._clock = clock
         self._observer = observer
+        self._step = answers.step
         self._verbs = {"filter": answers.filter, "prioritize": answers.prioritize, "preempt": answers.preempt}
         self._open = AsyncExitStack()
         self._leaving = False
@@ -142,6 +148,10 @@ class ExtenderServer:
             body = await self._bodies.read(request, MAX_BODY_BYTES)
         except web.HTTPException as error:
             return self._rejected(verb, HTTPStatus(error.status), error.text or error.reason)
+        now = self._clock.now()
+        while not self._step(now):  # Other requests, and the watches, have their turn in between.
+            await asyncio.sleep(0)
+            now = self._clock.now()
         try:
             answer = await self._answer(verb, body)
         except MalformedRequest as error:

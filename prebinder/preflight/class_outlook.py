@@ -25,7 +25,7 @@ class Outlook:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class PoolReports:
     """What is known of the storage from which a class's volumes are made: how many pools report their free capacity,
     None if that could not be read; and whether a volume that exists is accessible from a part of the nodes only.
     """
@@ -34,7 +34,7 @@ class Made:
     is_local: bool = False
 
 
-def outlook_of(storage_class: StorageClass, available: int, annotations: Annotations, made: Made) -> Outlook:
+def outlook_of(storage_class: StorageClass, available: int, annotations: Annotations, made: PoolReports) -> Outlook:
     """Evaluate a class with so many Available volumes, which only static ones are."""
     name = storage_class.name
     if value_of(storage_class.annotations, annotations.mode) == Mode.OFF:
@@ -54,11 +54,11 @@ def outlook_of(storage_class: StorageClass, available: int, annotations: Annotat
     return Outlook(name, f"dynamic{_reported(made)}", meaning, Reason.DYNAMIC_CLASS)
 
 
-def _reported(made: Made) -> str:
+def _reported(made: PoolReports) -> str:
     return f", {made.pools} pool{'' if made.pools == 1 else 's'} reported" if made.pools else ""
 
 
-def _gain(made: Made) -> str:
+def _gain(made: PoolReports) -> str:
     """Return what the class would have of mode provision (docs/provision.md)."""
     if made.pools:
         return "mode provision would place all new volumes of a gated pod together where their sum fits, or none"
@@ -82,7 +82,7 @@ def outlooks(
             each,
             available[each.name],
             annotations,
-            Made(None if pools is None else pools.get(each.name, 0), each.name in local),
+            PoolReports(None if pools is None else pools.get(each.name, 0), each.name in local),
         )
         for each in ordered
     ]
@@ -100,5 +100,5 @@ def class_checks(class_outlooks: Sequence[Outlook]) -> Iterator[Check]:
         yield Check(f"StorageClass {outlook.storage_class}", state, outlook.found, outlook.meaning)
     if all(outlook.left_alone is not None for outlook in class_outlooks):
         meaning = f"the controller reserves nothing in this cluster; {_ELSEWHERE}"
-        found = "none with static volumes or mode provision, and WaitForFirstConsumer"
-        yield Check("StorageClasses", CheckState.NOTE, found, meaning)
+        nothing = "none with static volumes or mode provision, and WaitForFirstConsumer"
+        yield Check("StorageClasses", CheckState.NOTE, nothing, meaning)

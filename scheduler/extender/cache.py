@@ -267,6 +267,10 @@ class ExtenderCache:
         """Return what is left of the storage from which volumes are provisioned."""
         return self._provisioning.ledger(self._store.snapshot(), now)
 
+    def step(self, now: datetime) -> bool:
+        """Look at some of what has changed in that storage; return whether that was all."""
+        return self._provisioning.step(self._store.snapshot(), now)
+
     def nodes_with(self, volume: str) -> set[str]:
         """Return the nodes that a volume is attached to."""
         return set(self._attachments.get(volume, {}).values())

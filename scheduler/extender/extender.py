@@ -99,6 +99,10 @@ class Extender:
         self._cache = ExtenderCache(store, annotations)
         self._lists = NameLists()
 
+    def step(self, now: datetime) -> bool:
+        """Prepare a part of what an answer needs; return whether all is ready. An answer prepares what is left."""
+        return self._cache.step(now)
+
     def filter(self, body: bytes, now: datetime) -> Answer:
         """Handle the verb `filter`: ExtenderFilterResult. Raises MalformedRequest."""
         candidates = read(body, self._lists)

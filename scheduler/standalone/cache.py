@@ -73,7 +73,7 @@ class SchedulerCache:
 
     def step(self, now: datetime) -> bool:
         """Apply some of the changes that the view does not have yet; return whether that was all."""
-        if not self._storage.step():
+        if not self._storage.step(now):
             return False
         storage, view = self._storage.view(now), self._view
         if view is None:

@@ -63,8 +63,10 @@ class StorageCache:
         store.csi_drivers.listeners.append(self._csi_driver_changed)
         store.attachments.listeners.append(self._attachment_changed)
 
-    def step(self) -> bool:
-        """Index some of the volumes that have changed; return whether that was all."""
+    def step(self, now: datetime) -> bool:
+        """Index some of the volumes that have changed, or look at what is provisioned; return whether that was all."""
+        if not self._provisioning.step(self._store.snapshot(), now):
+            return False
         index, volumes = self._index, self._store.volumes.items
         if index is None:
             index, self._changed = VolumeIndex(), dict.fromkeys(volumes)
@@ -78,7 +80,7 @@ class StorageCache:
         snapshot, view = self._store.snapshot(), self._view
         pools = self._provisioning.ledger(snapshot, now)
         if view is None or view.snapshot is not snapshot or view.ledger is not self.ledger or view.pools is not pools:
-            while not self.step():
+            while not self.step(now):
                 pass
             assert self._index is not None
             view = self._view = View(

@@ -24,6 +24,9 @@ def answers() -> Extender:
 class Broken:
     """A bug behind every verb."""
 
+    def step(self, now: datetime) -> bool:
+        return True
+
     def filter(self, body: bytes, now: datetime) -> Answer:
         raise ZeroDivisionError
 
@@ -153,6 +156,16 @@ class Catching:
 
     def __init__(self) -> None:
         self.free, self.requested = False, asyncio.Event()
+        self.steps, self.turns = 0, 0
+
+    def step(self, now: datetime) -> bool:
+        self.steps -= 1
+        if self.steps > 0:
+            asyncio.get_running_loop().call_soon(self.take_turn)
+        return self.steps <= 0
+
+    def take_turn(self) -> None:
+        self.turns += 1
 
     def filter(self, body: bytes, now: datetime) -> Answer:
         self.requested.set()
@@ -198,3 +211,11 @@ def reports(caplog: pytest.LogCaptureFixture) -> list[tuple[str, int, str]]:
     """Verb, code and cause of each line about a failed request."""
     failed = [vars(record) for record in caplog.records if record.message == "Request failed"]
     return [(extra["verb"], extra["code"], extra["error"]) for extra in failed]
+
+
+async def test_other_work_has_its_turn_between_the_steps_that_prepare_an_answer() -> None:
+    catching = Catching()
+    catching.free, catching.steps = True, 5
+    async with running_extender(catching) as server:
+        assert await server.post("filter", BODY) == (200, b"free")
+        assert (catching.steps, catching.turns) == (0, 4)

@@ -43,7 +43,7 @@ def test_one_class_that_it_helps_is_enough() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pools", "affinity", "found", "gains"),
+    ("pools", "affinity", "reported", "gains"),
     [
         ({"fast": 3}, None, "dynamic, 3 pools reported", "would place all new volumes of a gated pod together"),
         ({"fast": 1}, None, "dynamic, 1 pool reported", "would place all new volumes of a gated pod together"),
@@ -54,9 +54,9 @@ def test_one_class_that_it_helps_is_enough() -> None:
     ids=["pools", "one pool", "local volumes", "local volumes, reports not read", "reachable from everywhere"],
 )
 def test_a_dynamic_class_shows_what_mode_provision_would_gain(
-    pools: dict[str, int] | None, affinity: str | None, found: str, gains: str
+    pools: dict[str, int] | None, affinity: str | None, reported: str, gains: str
 ) -> None:
     made = volume("made", phase="Bound", claim="default/data", zone=affinity)
     (outlook,) = outlooks([storage_class("fast", provisioner="csi.example.com")], [made], OURS, pools)
-    assert outlook.found == found
+    assert outlook.found == reported
     assert gains in outlook.meaning

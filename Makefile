@@ -2,7 +2,7 @@
 # mirror of it; nothing is installed outside .venv.
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-manifest manifests-check demo test e2e skew sidecars image lock docs check bench soak mutants clean
+.PHONY: help install release install-manifest manifests-check demo test e2e skew sidecars image lock docs check bench soak mutants clean
 
 CANDIDATES := python3 python3.14 python3.13 python3.12 python3.11
 # Newer ones have to compile dependencies that PyPI does not have compiled for them yet.
@@ -43,6 +43,14 @@ IMAGE := dist/pvc-prebinder-0.1.0.tar
 
 image: install ## Build the container image into dist/ with buildah: make image BASE=debian
 	@SOURCE="$(SOURCE)" $(BIN)/python -m devcluster.build.image --base $(BASE) --archive $(IMAGE)
+
+# What a release is given: DOMAIN of its annotations and configuration, SOURCE and DOWNLOAD addresses, KEY to sign with,
+# PLATFORM of the image (docs/releasing.md)
+release: install ## Make all files of a release in dist/release: make release DOMAIN=example.com KEY=key.pem
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --group release
+	@$(BIN)/python -m release $(if $(DOMAIN),--domain $(DOMAIN)) $(if $(SOURCE),--source $(SOURCE)) \
+		$(if $(DOWNLOAD),--download $(DOWNLOAD)) $(if $(KEY),--key $(KEY)) \
+		$(if $(PLATFORM),--image $(PLATFORM) --base $(BASE))
 
 e2e: install ## Run the stories on a real node (Linux, root): make e2e BASE=debian
 	@$(BIN)/pvc-prebinder dev devcluster check --image-base $(BASE)

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +20,7 @@ from devcluster.build import binaries
 from devcluster.errors import ClusterError
 from devcluster.node import prerequisites
 
+DEFAULT_BASE: Final = "docker.io/library/python:3.13-slim"
 DEBIAN: Final = "debian"
 """The base that is made here instead of pulled."""
 
@@ -36,7 +38,26 @@ def programs(base: str) -> dict[str, str]:
     return prerequisites.IMAGE_PROGRAMS | (prerequisites.BASE_PROGRAMS if base == DEBIAN else {})
 
 
-def build_image(base: str, archive: Path) -> str:
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """What the image is made of: a tree of sources, of which revision and from where it says; `platform` is
+    another than this machine's, such as linux/arm64, and needs an emulator of its processor. `form` is how the archive
+    is written, as containers-transports(5) calls it.
+    """
+
+    context: Path
+    revision: str
+    source: str
+    platform: str | None = None
+    form: str = "docker-archive"
+
+
+def recipe() -> Recipe:
+    """Return that of this working tree."""
+    return Recipe(_ROOT, _git("rev-parse", "HEAD"), _source())
+
+
+def build_image(base: str, archive: Path, of: Recipe) -> str:
     """Build the image on this base, write it to an archive, and return one line about it. ClusterError if it fails."""
     prerequisites.require(programs(base))
     reference = _debian_base() if base == DEBIAN else base
@@ -45,15 +66,16 @@ def build_image(base: str, archive: Path) -> str:
         arguments = [
             *("bud", "--layers", "--isolation=chroot", "--network=host", pull),
             *(f"--build-arg=PYTHON={reference}", f"--build-arg=VERSION={VERSION}"),
-            *(f"--build-arg=REVISION={_git('rev-parse', 'HEAD')}", f"--build-arg=SOURCE={_source()}"),
+            *(f"--build-arg=REVISION={of.revision}", f"--build-arg=SOURCE={of.source}"),
+            *([f"--platform={of.platform}"] if of.platform else []),
             *_secrets(Path(scratch)),
-            *(f"--tag={NAME}", f"--file={_ROOT / 'Containerfile'}", f"--ignorefile={_ROOT / '.dockerignore'}"),
-            str(_ROOT),
+            *(f"--tag={NAME}", f"--file={of.context / 'Containerfile'}"),
+            *(f"--ignorefile={of.context / '.dockerignore'}", str(of.context)),
         ]
         binaries.run([*_buildah(), *arguments], "building the image")
     archive.parent.mkdir(parents=True, exist_ok=True)
     archive.unlink(missing_ok=True)
-    binaries.run([*_buildah(), "push", "--quiet", NAME, f"docker-archive:{archive}:{NAME}"], f"writing {archive}")
+    binaries.run([*_buildah(), "push", "--quiet", NAME, f"{of.form}:{archive}:{NAME}"], f"writing {archive}")
     return f"{NAME}: {_size(NAME)}, of which the base {reference} is {_size(reference)}"
 
 
@@ -113,14 +135,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument(
         "--base",
-        default="docker.io/library/python:3.13-slim",
+        default=DEFAULT_BASE,
         help="an image with Python, for a release pinned by digest; `debian` makes one of Debian's packages"
         " (default: %(default)s)",
     )
     parser.add_argument("--archive", type=Path, default=Path(f"dist/pvc-prebinder-{VERSION}.tar"))
     options = parser.parse_args(arguments)
     try:
-        sys.stdout.write(f"{build_image(options.base, options.archive.absolute())}\n{options.archive}\n")
+        sys.stdout.write(f"{build_image(options.base, options.archive.absolute(), recipe())}\n{options.archive}\n")
     except ClusterError as error:
         sys.stderr.write(f"error: {error}\n")
         return 1

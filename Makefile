@@ -2,7 +2,7 @@
 # mirror of it; nothing is installed outside .venv.
 
 .DEFAULT_GOAL := help
-.PHONY: help install release install-manifest manifests-check demo test e2e skew sidecars image lock docs check bench soak mutants clean
+.PHONY: help install release install-manifest manifests-check demo test e2e skew sidecars autoscaler image lock docs check bench soak mutants clean
 
 CANDIDATES := python3 python3.14 python3.13 python3.12 python3.11
 # Newer ones have to compile dependencies that PyPI does not have compiled for them yet.
@@ -72,6 +72,10 @@ skew: install ## Run the core stories on another version of Kubernetes: make ske
 sidecars: install ## Run the stories with real CSI sidecars: external-provisioner and the others (first builds them)
 	@$(BIN)/python -m devcluster.build sidecars
 	@$(BIN)/pytest tests/scenarios/sidecars $(ARGS)
+
+autoscaler: install ## Run the stories with a real autoscaler, Karpenter (first builds it)
+	@$(BIN)/python -m devcluster.build autoscaler
+	@$(BIN)/pytest tests/scenarios/autoscaler $(ARGS)
 
 lock: install ## Pin what goes into the image: image/*.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --group lock

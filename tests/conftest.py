@@ -24,10 +24,10 @@ def pytest_xdist_auto_num_workers() -> int:
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Skip what is run only when it is named: the stories on a real node, which need root and an image (`make e2e`),
-    and those with CSI sidecars, which take minutes to build (`make sidecars`).
+    and those with CSI sidecars or an autoscaler, which take minutes to build (`make sidecars`, `make autoscaler`).
     """
     tests = Path(__file__).parent
-    if collection_path not in {tests / "e2e", tests / "scenarios" / "sidecars"}:
+    if collection_path not in {tests / "e2e", tests / "scenarios" / "sidecars", tests / "scenarios" / "autoscaler"}:
         return None
     named = [Path(config.invocation_params.dir, argument.partition("::")[0]).resolve() for argument in config.args]
     return None if any(collection_path in (path, *path.parents) for path in named) else True

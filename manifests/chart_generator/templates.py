@@ -14,6 +14,7 @@ COMPONENTS: Final[Mapping[str, str]] = {
     "complete": "complete",
     "holds": "holds",
     "schedulingGate": "scheduling-gate",
+    "karpenter": "karpenter",
     "gatePolicy": "gate-policy",
     "accountLimits": "account-limits",
     "extender": "extender",

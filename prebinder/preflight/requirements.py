@@ -13,6 +13,7 @@ from kube.objects.api_resource import (
     EVENTS,
     LEASES,
     NAMESPACES,
+    NODE_POOLS,
     NODES,
     PODS,
     STORAGE_CLASSES,
@@ -80,6 +81,8 @@ def _controller_rights() -> Iterator[Need]:
         yield Need(resource, "patch", "nothing can be reserved")
     yield from _everybodys_rights()
     yield Need(PODS, "patch", "pods with our scheduling gate stay gated (component scheduling-gate)", vital=False)
+    templates = "new nodes are expected to be like existing ones (component karpenter)"
+    yield Need(NODE_POOLS, "list", templates, vital=False)
     for resource in (CLAIMS, VOLUMES):
         without = "binds of classes in mode complete are rejected (component complete)"
         yield Need(resource, "patch", without, vital=False, subresource="status")

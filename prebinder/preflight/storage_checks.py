@@ -15,6 +15,7 @@ from kube.errors import Forbidden
 from kube.objects.api_resource import CAPACITIES, STORAGE_CLASSES, VOLUMES
 from kube.objects.model import StorageClass, Volume, value_of
 from prebinder.health.sweep_reports import read_sweeps
+from prebinder.preflight.autoscaler_checks import autoscalers_in, check_autoscalers
 from prebinder.preflight.class_outlook import class_checks, outlooks
 from prebinder.preflight.doctor_checks import Check, CheckState
 from prebinder.preflight.driver_outlook import driver_checks
@@ -59,9 +60,10 @@ async def storage_checks(
 
     `responding` are drivers that are checked elsewhere.
     """
-    sweeps = await _sweeps(api, annotations)
+    sweeps, autoscalers = await _sweeps(api, annotations), await autoscalers_in(api)
     return [
         *class_checks(outlooks(storage.classes, storage.volumes, annotations, storage.pools)),
+        *check_autoscalers(autoscalers, storage.classes, annotations),
         *driver_checks(storage.volumes, responding, sweeps, now),
     ]
 

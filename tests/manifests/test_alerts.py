@@ -19,13 +19,14 @@ from csi.health.health import Debounce
 from csi.health.verdict import HealthState, Verdict
 from csi.records import HealthRecords
 from csi.sweep import SweepProgress
+from kube.objects.model import BIND_COMPLETED, Record
 from kube.store.store import snapshot_of
 from prebinder.command_line.flags import FLAGS
 from prebinder.metrics.collectors.cluster import ClusterState
 from prebinder.metrics.collectors.scheduler import SchedulerState
 from prebinder.metrics.instruments import Instruments
 from prebinder.metrics.scheduler import SchedulerInstruments
-from tests.builders import EPOCH, claim, storage_class, volume
+from tests.builders import EPOCH, claim, pod, storage_class, volume
 
 ROOT = Path(__file__).parents[2]
 COMPONENT = ROOT / "manifests" / "components" / "alerts"
@@ -73,6 +74,18 @@ def own(annotations: dict[str, str]) -> dict[str, str]:
     return {DEFAULT_PREFIX + key: text for key, text in annotations.items()}
 
 
+def ahead_of_its_node() -> list[Record]:
+    """A pod whose volume was bound for a node that has not come, and its class."""
+    waiting = pod("ahead", claims=["ahead"])
+    since = own({"awaits-node": f"{waiting.uid} 2025-12-31T00:00:00Z"})
+    return [
+        storage_class("fast", annotations=own({"new-nodes": "join-volumes"})),
+        waiting,
+        claim("ahead", volume_name="pv-5", phase="Bound", annotations={BIND_COMPLETED: "yes"}),
+        volume("pv-5", driver="d", claim="default/ahead", phase="Bound", annotations=since),
+    ]
+
+
 async def exported() -> dict[str, list[dict[str, str]]]:
     """Return the series of a controller to which everything has happened once, and of a scheduler: name -> labels."""
     instruments = Instruments("lease", ("drift",))
@@ -102,7 +115,7 @@ async def exported() -> dict[str, list[dict[str, str]]]:
     volumes = [volume(f"pv-{handle}", driver="d", handle=handle) for handle in "123"]
     volumes.append(volume("pv-4", driver="d", annotations=own(held_volume)))
     state = ClusterState(
-        snapshot=snapshot_of([storage_class("fast"), *claims, *volumes]),
+        snapshot=snapshot_of([*claims, *volumes, *ahead_of_its_node()]),
         health=known_volumes().state,
         reasons={f"default/told-{reason.lower()}": Reason(reason) for reason in waits},
         endpoints_up={"d": True},
@@ -212,8 +225,8 @@ def test_the_rules_select_what_the_monitor_scrapes() -> None:
     scraped = [pod for pod in pods if endpoint["port"] in {port["name"] for port in ports_of(pod)}]
     assert {component_of(pod) for pod in scraped} == set(COMPONENTS)
     assert {component_of(pod) for pod in pods} == {*COMPONENTS, *WITHOUT_METRICS}
-    for pod in scraped:
-        assert monitor["selector"]["matchLabels"].items() <= pod["metadata"]["labels"].items()
+    for each in scraped:
+        assert monitor["selector"]["matchLabels"].items() <= each["metadata"]["labels"].items()
 
 
 def component_of(pod: dict[str, Any]) -> str:

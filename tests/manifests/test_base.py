@@ -39,6 +39,7 @@ ADDED = {
         ("", "namespaces"): READ,
         ("", "resourcequotas"): READ,
     },
+    "components/karpenter": {("karpenter.sh", "nodepools"): {"list"}},
 }
 
 

@@ -179,6 +179,26 @@ BOUND = [claim(volume="pv-1"), volume(claim="data", zone="a"), storage_class()]
 """A claim bound to a volume of zone a."""
 
 
+AHEAD_OF_NODE = [
+    claim(volume="pv-1"),
+    volume(
+        claim="data",
+        zone="b",
+        metadata={"annotations": {"scheduler.cloud.example/awaits-node": f"uid-db-0 {at(timedelta(minutes=14))}"}},
+    ),
+    storage_class(),
+    event(
+        "Pod",
+        "db-0",
+        "FailedScheduling",
+        'Failed to schedule pod, incompatible with nodepool "default", all available instance types exceed limits for '
+        "nodepool",
+        reporter="karpenter",
+    ),
+]
+"""A claim bound to a volume of zone b for a node that Karpenter does not add: its NodePool has reached its limit."""
+
+
 def facts_of(*documents: Document, without: Iterable[Source] = ()) -> Facts:
     """Everything is read but what is `without`, which is forbidden."""
     gathering = Gathering("scheduler.cloud.example/")
@@ -234,16 +254,10 @@ SILENT_DRIVER: Final = Rejection(
     f"a volume whose health {DRIVER} reports",
     f"Unknown: DeadlineExceeded, Deadline Exceeded (CSI driver {DRIVER})",
 )
-POD_AHEAD: Final = Rejection(
-    Reason.WAITING_FOR_NEW_NODE,
-    "web/db-1",
-    "the node for the pods whose volumes of class fast were committed ahead of it in zone b",
-    "no node since 10:02:11 UTC",
-)
 LOCAL_VOLUME: Final = Rejection(
     Reason.ROOM_WITHOUT_DISK,
     "pv-1",
     "a volume that is accessible from a node still to be added",
     "a volume of one node only",
 )
-REJECTED_BY_CONTROLLER: Final = (SILENT_DRIVER, POD_AHEAD, LOCAL_VOLUME)
+REJECTED_BY_CONTROLLER: Final = (SILENT_DRIVER, LOCAL_VOLUME)

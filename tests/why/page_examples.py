@@ -20,6 +20,7 @@ from kube.objects.model import SELECTED_NODE
 from tests.builders import ZONE
 from tests.builders import pod as pod_record
 from tests.why.documents import (
+    AHEAD_OF_NODE,
     BOUND,
     DRIVER,
     INSTALLED,
@@ -253,6 +254,7 @@ EXAMPLES: Final[dict[Reason, Example | ControllerEvent]] = {
     ),
     Reason.PARTLY_PROVISIONED: _about_pod(*PARTLY_PROVISIONED, _capacity("100Gi")),
     Reason.PROVISIONING_OVERDUE: ControllerEvent(Reason.PROVISIONING_OVERDUE, (NO_VOLUME_YET,), begun=True),
+    Reason.WAITING_FOR_NEW_NODE: _about_pod(pod("db-0", "data"), *AHEAD_OF_NODE, node("a1")),
     Reason.NO_NODE_FITS: _about_pod(pod("db-0", "data", cpu="9"), *BOUND, node("a1")),
     Reason.NO_STORAGE_CLASS: _about_claim(claim(storage_class=None), storage_class()),
     Reason.VOLUME_STILL_CLAIMED: _about_claim(

@@ -8,6 +8,7 @@ that, the order of diagnosis is claim, class, volumes, provisioner, pod, schedul
 from typing import Final
 
 from why.causes import assigned_node, reported, volume_state
+from why.causes.autoscalers import ahead
 from why.causes.claims import (
     allowed_topologies,
     capacity,
@@ -120,6 +121,8 @@ POD_CHECKS: Final[tuple[PodCheck, ...]] = (
     reported.reported_by_other_scheduler,
     # A node was chosen already: the state of the others is no reason any more.
     scheduling.nominated,
+    # Its volumes were bound for a node that is still to be added: that no present node fits is known.
+    ahead.waiting_for_new_node,
     # What no node can resolve, before what some node could.
     lifecycle.used_by_another_pod,
     topology.volumes_in_different_zones,

@@ -11,6 +11,7 @@ from kube.objects.api_resource import (
     CSI_NODES,
     LEASES,
     NAMESPACES,
+    NODE_POOLS,
     NODES,
     PODS,
     RESOURCE_QUOTAS,
@@ -26,7 +27,6 @@ _EVENTS: Final = Resource("", "v1", "events", "Event", namespaced=True)
 _SNAPSHOTS: Final = Resource("snapshot.storage.k8s.io", "v1", "volumesnapshots", "VolumeSnapshot", namespaced=True)
 _DEVICE_CLAIMS: Final = Resource("resource.k8s.io", "v1", "resourceclaims", "ResourceClaim", namespaced=True)
 
-_NODE_POOLS: Final = Resource("karpenter.sh", "v1", "nodepools", "NodePool", namespaced=False)
 _NODE_CLAIMS: Final = Resource("karpenter.sh", "v1", "nodeclaims", "NodeClaim", namespaced=False)
 """Karpenter's own: a cluster without it does not serve them."""
 
@@ -48,7 +48,7 @@ RESOURCES: Final[Mapping[Source, Resource]] = {
     Source.SNAPSHOTS: _SNAPSHOTS,
     Source.DEVICE_CLAIMS: _DEVICE_CLAIMS,
     Source.NAMESPACES: NAMESPACES,
-    Source.NODE_POOLS: _NODE_POOLS,
+    Source.NODE_POOLS: NODE_POOLS,
     Source.NODE_CLAIMS: _NODE_CLAIMS,
 }
 

@@ -11,6 +11,7 @@ from prometheus_client.registry import Collector
 from binder.matching.rejection import Reason
 from binder.reservation.contract import Annotations
 from kube.store.snapshot import Snapshot
+from prebinder.metrics.collectors.ahead import ahead_gauges
 from prebinder.metrics.collectors.available import available_gauges
 from prebinder.metrics.collectors.gauges import cache_gauges, gauge_family
 from prebinder.metrics.collectors.health import HealthView, KnownHealth, health_gauges, quarantine_gauges
@@ -63,6 +64,7 @@ class StateCollector(Collector):
             yield from pending_gauges(state.snapshot, state.reasons, state.annotations, self.now)
             yield from available_gauges(state.snapshot, state.annotations, self.now)
             yield from gated_gauges(state.snapshot, state.annotations, self.now)
+            yield from ahead_gauges(state.snapshot, state.annotations, self.now)
             yield _reservations(state.snapshot, state.annotations)
             yield from health_gauges(
                 HealthView(state.snapshot, state.health, state.endpoints_up.keys(), state.annotations, self.now)

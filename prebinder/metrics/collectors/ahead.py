@@ -1,0 +1,46 @@
+"""Gauges of pods whose volumes were committed ahead of a node that does not exist yet."""
+
+from collections import Counter
+from collections.abc import Iterator
+from datetime import datetime
+
+from prometheus_client.core import Metric
+
+from binder.model.waiting_pod import WaitingPod, waiting_pod
+from binder.new_nodes.ahead import pods_ahead
+from binder.reporting.metrics import OTHER
+from binder.reservation.contract import Annotations
+from kube.store.snapshot import Snapshot
+from prebinder.metrics.collectors.gauges import gauge_family
+from prebinder.metrics.zone_label import ZoneLabel
+
+
+def ahead_gauges(snapshot: Snapshot, annotations: Annotations, now: datetime) -> Iterator[Metric]:
+    """Yield how many pods are ahead of their nodes, and of how many the node is late, by class and zone."""
+    ahead: Counter[tuple[str, ...]] = Counter()
+    late: Counter[tuple[str, ...]] = Counter()
+    zones = ZoneLabel(snapshot)
+    for each in pods_ahead(_waiting(snapshot, annotations), snapshot.classes, annotations):
+        for name, zone in each.places:
+            key = (name if name in snapshot.classes else OTHER, zones.of(zone))
+            ahead[key] += 1
+            late[key] += each.due <= now
+    labels = ["storage_class", "zone"]
+    yield gauge_family(
+        "pvc_prebinder_pods_ahead_of_nodes",
+        "Pods whose volumes were bound for a node that an autoscaler has yet to add.",
+        labels,
+        ahead,
+    )
+    yield gauge_family(
+        "pvc_prebinder_late_nodes", "Those of them that wait longer than their class allows.", labels, late
+    )
+
+
+def _waiting(snapshot: Snapshot, annotations: Annotations) -> Iterator[WaitingPod]:
+    if not any(map(annotations.joins_new_nodes, snapshot.classes.values())):
+        return
+    for pod in snapshot.pods.values():
+        waiting = waiting_pod(snapshot, annotations, pod) if pod.claims and not pod.node_name else None
+        if waiting is not None:
+            yield waiting

@@ -135,7 +135,7 @@ def test_a_partly_provisioned_pod_shows_its_state_and_a_safe_step(spec: Document
     item = why("pod/db-0", waiting, *EXISTS, BOTH[1], *pools(n2="900Gi", n3="50Gi"))
     assert_problem(item, Reason.PARTLY_PROVISIONED)
     assert item.message == (
-        "Only a part of the pod's volumes exists (claim data: volume pv-1 in kubernetes.io/hostname in (n3)), and "
+        "Only a part of the pod's volumes exists (claim data: volume pv-1 in node n3), and "
         "there is no room beside them for claim log: 75Gi wanted, 50Gi left of 50Gi."
     )
     assert all(command.startswith("kubectl") and " get " in command for command in item.next)

@@ -15,7 +15,7 @@ from typing import Final, Protocol
 from csi.client.channel import CallFailed
 from csi.client.session import UNREACHED
 from csi.health.capabilities import HealthProtocol, Negotiation
-from csi.health.complete_sweep import CompleteSweep
+from csi.health.complete_sweep import CompleteSweep, says_lost
 from csi.health.probe_order import next_in_use, spare_probes
 from csi.health.verdict import HealthState
 from csi.probe import DriverProbe, list_method
@@ -166,14 +166,18 @@ class Sweep:
     async def _completed(self, handles: Sequence[str], began: datetime) -> CompleteSweep:
         """Return the result of a sweep to the end. A volume without a result of this sweep is an exception too."""
         exceptions: dict[str, HealthState] = {}
+        lost: set[str] = set()
         for number, handle in enumerate(handles):
             record = self._records.state(self._driver, handle)
-            state = record.state if record is not None and record.checked_at >= began else HealthState.UNKNOWN
-            if state is not HealthState.HEALTHY:
-                exceptions[handle] = state
+            if record is None or record.checked_at < began:
+                exceptions[handle] = HealthState.UNKNOWN
+            elif record.state is not HealthState.HEALTHY:
+                exceptions[handle] = record.state
+                if says_lost(record.state, record.current.reason):
+                    lost.add(handle)
             if number % YIELD_EVERY == 0:
                 await self._clock.sleep(0)
-        return CompleteSweep(self._driver, began, self._clock.now(), len(handles), exceptions)
+        return CompleteSweep(self._driver, began, self._clock.now(), len(handles), exceptions, frozenset(lost))
 
     def _ordered(self, handles: Iterable[str]) -> list[str]:
         """Put unknown volumes first, in the given order; then those probed longest ago.

@@ -33,6 +33,7 @@ SECTIONS: Final[Sections] = {
         "health": ("prebinder.commands.health", "report the health of volumes and its source"),
         "reservations": ("prebinder.commands.reservations", "list which volumes are held for which claims"),
         "quarantine": ("prebinder.commands.quarantine", "list volumes in quarantine, or release them"),
+        "replace": ("prebinder.commands.replace", "give a pod another volume for one that is lost; plan first"),
         "doctor": ("prebinder.commands.doctor", "check prerequisites: cluster, permissions, CSI drivers"),
         "uninstall": ("prebinder.commands.uninstall", "remove what pvc-prebinder wrote to pods, claims and volumes"),
     },

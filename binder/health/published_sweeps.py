@@ -1,8 +1,8 @@
 """Sweep reports as an annotation of a Lease, and what they mean for a volume without health annotations.
 
 Volumes that were never unhealthy have no annotations (binder.health.published_health). That they were probed and are
-healthy is recorded on the Lease of the process that probed them, where it takes no extra write. No decision depends on
-it: it is for display.
+healthy is recorded on the Lease of the process that probed them, where it takes no extra write. The controller decides
+nothing by it: it is for display, and for `replace`, which needs a loss to be reported by two complete sweeps.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -14,14 +14,11 @@ import msgspec
 
 from binder.health.published_health import published_health
 from binder.reservation.contract import Annotations, format_time, parse_time
-from csi.health.complete_sweep import CompleteSweep, SweepReport
+from csi.health.complete_sweep import MAX_NAMED, CompleteSweep, SweepReport
 from csi.health.health import UNCONFIRMED, HealthFinding
 from csi.health.report_source import NO_CAPABILITY, NO_CAPABILITY_MESSAGE
 from csi.health.verdict import UNHEALTHY, HealthState
 from kube.objects.model import Volume
-
-MAX_EXCEPTIONS: Final = 100
-"""Handles named in one report: the Lease is written every two seconds, and must stay small."""
 
 _MAX_INTERVAL_SECONDS: Final = timedelta(days=7).total_seconds()
 _VERSION_DIGITS: Final = 20
@@ -59,6 +56,9 @@ class _Report(msgspec.Struct, rename="camel"):
     unknown: int
     unsupported: int
     exceptions: list[str] | None
+    lost: int = 0
+    lost_twice: list[str] | None = None
+    """Null, or absent as older versions write it: nothing is proven."""
 
 
 _REPORTS: Final = msgspec.json.Decoder(list[msgspec.Raw])
@@ -79,7 +79,7 @@ def unpublished_exceptions(
             for volume in volumes
             if volume.handle in left and volume.driver == sweep.driver and _annotated_unhealthy(volume, annotations)
         }
-    return frozenset(left) if len(left) <= MAX_EXCEPTIONS else None
+    return frozenset(left) if len(left) <= MAX_NAMED else None
 
 
 def sweeps_annotation(reports: Mapping[str, SweepReport], annotations: Annotations) -> dict[str, str]:
@@ -148,6 +148,8 @@ def _written(report: SweepReport) -> _Report:
         unknown=report.unknown,
         unsupported=report.unsupported,
         exceptions=None if report.exceptions is None else sorted(report.exceptions),
+        lost=report.lost,
+        lost_twice=None if report.lost_twice is None else sorted(report.lost_twice),
     )
 
 
@@ -174,4 +176,6 @@ def _read(raw: msgspec.Raw) -> SweepReport | None:
         unknown=wire.unknown,
         unsupported=wire.unsupported,
         exceptions=None if wire.exceptions is None else frozenset(wire.exceptions),
+        lost=wire.lost,
+        lost_twice=None if wire.lost_twice is None else frozenset(wire.lost_twice),
     )

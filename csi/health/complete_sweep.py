@@ -5,14 +5,23 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
+from csi.health.report_source import NOT_FOUND
 from csi.health.verdict import UNHEALTHY, HealthState
 
 OLD: Final = timedelta(minutes=5)
 """A volume that was this old when a sweep began was swept: a watch that missed it would have been repaired by then."""
+MAX_NAMED: Final = 100
+"""Handles of one kind named in one report: the Lease is written every two seconds, and must stay small."""
+
 _WRITTEN_WITHIN: Final = timedelta(seconds=10)
 """From the end of a sweep until its report can be read; it is written with the next renewal of the Lease."""
 _FROM_THE_FUTURE: Final = timedelta(minutes=1)
 """A sweep that ended this much later than now is of unknown age: one of the clocks is wrong."""
+
+
+def says_lost(state: HealthState, reason: str) -> bool:
+    """Whether a driver says by this state and reason that a volume's data is lost, or that it does not exist."""
+    return state is HealthState.DATA_LOSS or (state is HealthState.INACCESSIBLE and reason == NOT_FOUND)
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +29,8 @@ class CompleteSweep:
     """A sweep that the driver answered to the end.
 
     `exceptions` are the handles that it did not find healthy, with what it knows of them instead; all others of its
-    `volumes` are Healthy.
+    `volumes` are Healthy. Of the exceptions the driver says of those in `lost` that the data is lost, or that the
+    volume does not exist.
     """
 
     driver: str
@@ -28,6 +38,7 @@ class CompleteSweep:
     ended: datetime
     volumes: int
     exceptions: Mapping[str, HealthState] = field(default_factory=dict)
+    lost: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +47,9 @@ class SweepReport:
 
     `version` is the resource version up to which the sweeping process had seen PersistentVolumes. `volumes` were
     probed; of these `unhealthy`, `unknown` and `unsupported` were not Healthy. `exceptions` are the handles among them
-    whose volume has no health annotation; None if there are too many to be named.
+    whose volume has no health annotation; None if there are too many to be named. `lost` counts the volumes whose data
+    is lost, or that do not exist, by this sweep; `lost_twice` are the handles of which the complete sweep before it
+    reported the same, None if there are too many to be named, or the process that published the report names none.
     """
 
     driver: str
@@ -49,6 +62,8 @@ class SweepReport:
     unknown: int = 0
     unsupported: int = 0
     exceptions: frozenset[str] | None = frozenset()
+    lost: int = 0
+    lost_twice: frozenset[str] | None = frozenset()
 
     def recent(self, now: datetime) -> bool:
         """Whether it still counts: until the next but one sweep should have been reported."""
@@ -73,9 +88,16 @@ class SweepReport:
 
 
 def report_of(
-    sweep: CompleteSweep, interval: timedelta, version: int, exceptions: frozenset[str] | None
+    sweep: CompleteSweep,
+    interval: timedelta,
+    version: int,
+    exceptions: frozenset[str] | None,
+    lost_before: frozenset[str] = frozenset(),
 ) -> SweepReport:
-    """Return what to publish; `exceptions` are those of the sweep without health annotations on their volumes."""
+    """Return what to publish; `exceptions` are those of the sweep without health annotations on their volumes, and
+    `lost_before` is what the complete sweep before it reported as lost.
+    """
+    twice = sweep.lost & lost_before
     states = list(sweep.exceptions.values())
     return SweepReport(
         sweep.driver,
@@ -88,4 +110,6 @@ def report_of(
         unknown=states.count(HealthState.UNKNOWN),
         unsupported=states.count(HealthState.UNSUPPORTED),
         exceptions=exceptions,
+        lost=len(sweep.lost),
+        lost_twice=twice if len(twice) <= MAX_NAMED else None,
     )

@@ -31,6 +31,7 @@ class ClusterSweeps:
         self._annotations, self._interval = settings.binding.annotations, settings.health.sweep_interval
         self._versions: dict[str, int] = {}
         self._reports: dict[str, SweepReport] = {}
+        self._lost: dict[str, frozenset[str]] = {}
 
     async def handles(self, driver: str) -> list[str]:
         """Return the handles of the driver's volumes, those first about which a decision may be near."""
@@ -48,8 +49,9 @@ class ClusterSweeps:
         sweep = progress.complete
         if sweep is not None:
             exceptions = unpublished_exceptions(sweep, self._store.volumes.items.values(), self._annotations)
+            before, self._lost[sweep.driver] = self._lost.get(sweep.driver, frozenset()), sweep.lost
             self._reports[sweep.driver] = report_of(
-                sweep, self._interval, self._versions.get(sweep.driver, 0), exceptions
+                sweep, self._interval, self._versions.get(sweep.driver, 0), exceptions, before
             )
 
     def listed(self, driver: str, method: str, code: str, seconds: float) -> None:

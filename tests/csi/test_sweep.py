@@ -128,6 +128,7 @@ async def test_a_complete_sweep_names_what_it_did_not_find_healthy(stage: Stage)
     assert complete is not None
     assert (complete.driver, complete.volumes) == (NAME, 3)
     assert complete.exceptions == {"b": HealthState.INACCESSIBLE, "c": HealthState.UNKNOWN}
+    assert complete.lost == {"b"}, "its driver says that it does not exist"
     assert complete.began <= complete.ended
     stage.driver.script["Probe"] = gives(Rejected(grpc.StatusCode.UNAVAILABLE))
     await stage.sweep.run()

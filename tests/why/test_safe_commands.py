@@ -111,7 +111,8 @@ def is_safe(command: str, cluster: Cluster) -> bool:
     namespace = words[words.index("-n") + 1] if "-n" in words else ""
     verb, *rest = [word for word in words if word not in {"-n", namespace}] if namespace else words
     if program == "pvc-prebinder" or verb in READS:
-        return True
+        # Without --yes `replace` prints a plan.
+        return "--yes" not in words
     allowed = ALLOWED.get(verb)
     return allowed is not None and not any(each in command for each in LOSES) and allowed(cluster, rest, namespace)
 

@@ -13,6 +13,7 @@ from kube.plain_text import shell
 from kube.rules.duration import age_text
 from why.causes.finding import Finding, Step
 from why.causes.leases import look_for_pv_controller, without_pv_controller
+from why.causes.lost_volume import replaced
 from why.causes.objects import VOLUME, claim_link, older_than_a_minute, volume_link, volume_object
 from why.causes.released_volume import given_back, whose_data
 from why.causes.reported import last_words
@@ -90,6 +91,7 @@ def volume_unhealthy(facts: Facts, volume: Volume) -> Finding | None:
                 shell("kubectl describe pv {}", volume.name),
                 "repair it in its storage; do not delete it while its data matters",
             ),
+            *replaced(facts, volume),
         ),
     )
 

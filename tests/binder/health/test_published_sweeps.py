@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from binder.health.published_sweeps import (
-    MAX_EXCEPTIONS,
     PublishedSweep,
     published_sweeps,
     sweeps_annotation,
@@ -17,7 +16,7 @@ from binder.health.published_sweeps import (
     unpublished_exceptions,
 )
 from binder.reservation.contract import Annotations
-from csi.health.complete_sweep import CompleteSweep, SweepReport, report_of
+from csi.health.complete_sweep import MAX_NAMED, CompleteSweep, SweepReport, report_of
 from csi.health.verdict import HealthState
 from kube.objects.model import Volume
 from tests.builders import EPOCH, volume
@@ -140,13 +139,29 @@ def test_what_is_written_is_read(exceptions: dict[str, HealthState], volumes: in
 
 
 def test_the_bound_on_what_is_named() -> None:
-    states = {f"handle-pv-{number}": HealthState.INACCESSIBLE for number in range(MAX_EXCEPTIONS + 1)}
+    states = {f"handle-pv-{number}": HealthState.INACCESSIBLE for number in range(MAX_NAMED + 1)}
     sweep = CompleteSweep(DRIVER, EPOCH, EPOCH, 500, states)
     assert unpublished_exceptions(sweep, (), OURS) is None
-    named = [volume(f"pv-{number}", annotations=LOST) for number in range(MAX_EXCEPTIONS)]
-    assert unpublished_exceptions(sweep, named, OURS) == frozenset({f"handle-pv-{MAX_EXCEPTIONS}"})
+    named = [volume(f"pv-{number}", annotations=LOST) for number in range(MAX_NAMED)]
+    assert unpublished_exceptions(sweep, named, OURS) == frozenset({f"handle-pv-{MAX_NAMED}"})
     others = [volume(exception.name, annotations=LOST, driver="other") for exception in named]
     assert unpublished_exceptions(sweep, others, OURS) is None
+
+
+def test_a_report_that_names_no_losses_proves_none() -> None:
+    twice = frozenset({"handle-1", "handle-2"})
+    written = json.loads(sweeps_annotation({DRIVER: replace(REPORT, lost=2, lost_twice=twice)}, OURS)[OURS.sweeps])
+    (read,) = published_sweeps(json.dumps(written), "ns/lease")
+    assert (read.report.lost, read.report.lost_twice) == (2, twice)
+    older = [{key: value for key, value in written[0].items() if key not in {"lost", "lostTwice"}}]
+    (read,) = published_sweeps(json.dumps(older), "ns/lease")
+    assert (read.report.lost, read.report.lost_twice) == (0, None)
+
+
+def test_too_many_losses_to_be_named_prove_none() -> None:
+    lost = frozenset(f"handle-{number}" for number in range(MAX_NAMED + 1))
+    sweep = CompleteSweep(DRIVER, EPOCH, EPOCH, 500, dict.fromkeys(lost, HealthState.DATA_LOSS), lost)
+    assert report_of(sweep, MINUTE, 1, None, lost).lost_twice is None
 
 
 GOOD = json.loads(sweeps_annotation({DRIVER: REPORT}, OURS)[OURS.sweeps])[0]

@@ -63,3 +63,19 @@ async def test_the_report_names_what_is_not_healthy_and_does_not_say_so_itself()
     assert report.version == 9
     cluster.swept(SweepProgress(NAME, 1, 3, 0.5, answered=False))
     assert published_sweeps(cluster.on_lease()[Annotations().sweeps], "ns/lease") == [published], "the last one stands"
+
+
+async def test_a_loss_counts_as_reported_twice_when_two_complete_sweeps_in_a_row_report_it() -> None:
+    cluster = ClusterSweeps(Settings(), Store("scheduler.cloud.example/"), Sweeps())
+
+    def swept(*lost: str, answered: bool = True) -> tuple[int, frozenset[str] | None]:
+        sweep = CompleteSweep(NAME, EPOCH, EPOCH, 9, dict.fromkeys(lost, HealthState.DATA_LOSS), frozenset(lost))
+        cluster.swept(SweepProgress(NAME, 9, 9, 0.5, answered=answered, complete=sweep if answered else None))
+        (published,) = published_sweeps(cluster.on_lease()[Annotations().sweeps], "ns/lease")
+        return published.report.lost, published.report.lost_twice
+
+    assert swept("a", "b") == (2, frozenset())
+    assert swept("b", "c") == (2, frozenset({"b"}))
+    assert swept(answered=False) == (2, frozenset({"b"})), "a sweep that broke off changes nothing"
+    assert swept() == (0, frozenset())
+    assert swept("b") == (1, frozenset())

@@ -12,7 +12,7 @@ from kube.rules.resource_fit import offered_nowhere
 from kube.rules.selectors import label_keys
 from kube.rules.topology import HOSTNAME_LABEL, ZONE_LABEL, is_a_node, is_on_one_node
 from why.causes.finding import Step
-from why.causes.lost_volume import giving_up
+from why.causes.lost_volume import given_up
 from why.causes.objects import named, on_pod, place_of, pod_object
 from why.causes.pods.node_verdicts import SET_BY_COMPONENTS, NodeVerdict, NodeVerdicts, short
 from why.facts.facts import Facts
@@ -62,7 +62,7 @@ def _tolerate(verdict: NodeVerdict, note: str) -> Step:
     return Step(shell("kubectl describe node {}", verdict.node.name), f"{why}; {note}".rstrip("; "))
 
 
-def out_of_every_reach(claim: Claim, volume: Volume, nodes: Iterable[Node]) -> Step:
+def out_of_every_reach(facts: Facts, pod: Pod, claim: Claim, volume: Volume, nodes: Iterable[Node]) -> tuple[Step, ...]:
     """Return what gives some node access to a claim's volume to which none has."""
     keys = label_keys(volume.node_affinity)
     command = shell("kubectl get nodes -L {}", ",".join(keys or (ZONE_LABEL,)))
@@ -70,22 +70,24 @@ def out_of_every_reach(claim: Claim, volume: Volume, nodes: Iterable[Node]) -> S
     missing = [key for key in keys if key not in labelled]
     if keys == (HOSTNAME_LABEL,) or (is_a_node(place_of(volume)) and not missing):
         here = "its data is on that node only: bring the node back, or restore the data to a new volume"
-        return Step(command, f"{here}. Else {giving_up(claim, volume)}")
+        return given_up(Step(command, here), facts, pod, claim, volume)
     if missing:
-        return Step(command, f"no node has the label {missing[0]}: does the volume's driver run on any?")
-    return Step(command, f"add a node in {place_of(volume)}")
+        return (Step(command, f"no node has the label {missing[0]}: does the volume's driver run on any?"),)
+    return (Step(command, f"add a node in {place_of(volume)}"),)
 
 
-def on_dead_node(step: Step, verdicts: NodeVerdicts, claim: Claim, volume: Volume) -> Step:
+def on_dead_node(
+    step: Step, facts: Facts, pod: Pod, verdicts: NodeVerdicts, bound: tuple[Claim, Volume]
+) -> tuple[Step, ...]:
     """Return the step with what else is left if the only node of a local volume is not ready: to give it up."""
+    claim, volume = bound
     if not is_on_one_node(volume) or not verdicts.near:
-        return step
+        return (step,)
     first = (next(iter(verdict.by_others), None) for verdict in verdicts.near)
     if not all(each is not None and short(each) == "not ready" for each in first):
-        return step
-    return Step(
-        step.command, f"{step.note}. The data of {volume.name} is on that node only: {giving_up(claim, volume)}"
-    )
+        return (step,)
+    here = Step(step.command, f"{step.note}. The data of {volume.name} is on that node only")
+    return given_up(here, facts, pod, claim, volume)
 
 
 def out_of_reach_of_its_node(facts: Facts, pod: Pod) -> Step:

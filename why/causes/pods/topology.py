@@ -84,13 +84,13 @@ def topology_conflict(facts: Facts, pod: Pod) -> Finding | None:
     pinned = ", ".join(map(within, places))
     if near:
         message = f"The pod's volume is {pinned}, and no node with access to it can run the pod."
-        step = on_dead_node(remedy(verdicts, ", ".join(places)), verdicts, *pinning[0])
+        steps = on_dead_node(remedy(verdicts, ", ".join(places)), facts, pod, verdicts, pinning[0])
     elif verdicts.only_on is not None:
         message = f"The pod may run on {node_names(verdicts.only_on)} only, without access to its volume {pinned}."
-        step = out_of_reach_of_its_node(facts, pod)
+        steps = (out_of_reach_of_its_node(facts, pod),)
     else:
         message = f"The pod's volume is {pinned}, and no node of the cluster has access to it."
-        step = out_of_every_reach(*pinning[0], facts.snapshot.nodes.values())
+        steps = out_of_every_reach(facts, pod, *pinning[0], facts.snapshot.nodes.values())
     evidence = [Evidence(place, "", words) for place, words in verdicts.places_near]
     evidence += selection_of(pod, verdicts)
     evidence += [
@@ -101,7 +101,7 @@ def topology_conflict(facts: Facts, pod: Pod) -> Finding | None:
         message,
         (pod_link(pod), *_volume_links(claims)),
         tuple(evidence),
-        (step,),
+        steps,
     )
 
 
@@ -213,7 +213,7 @@ def no_node_fits(facts: Facts, pod: Pod) -> Finding | None:
             *selection_of(pod, verdicts),
             *devices_of(pod, verdicts),
         ),
-        (_remedy(facts, pod, verdicts),),
+        _remedies(facts, pod, verdicts),
     )
 
 
@@ -232,11 +232,11 @@ def _exclusion(volume: Volume, verdicts: NodeVerdicts) -> str:
     return f"Volume {volume.name} is {within(place_of(volume))}, which excludes {count} node{'s' * (count > 1)}{where}."
 
 
-def _remedy(facts: Facts, pod: Pod, verdicts: NodeVerdicts) -> Step:
+def _remedies(facts: Facts, pod: Pod, verdicts: NodeVerdicts) -> tuple[Step, ...]:
     step, claims = remedy(verdicts, ""), claims_of(pod, facts.snapshot)
     bound = claims.bound if isinstance(claims, PodClaims) else ()
     local = next((pair for pair in bound if is_on_one_node(pair[1])), None)
-    return step if local is None else on_dead_node(step, verdicts, *local)
+    return (step,) if local is None else on_dead_node(step, facts, pod, verdicts, local)
 
 
 def settled(facts: Facts, pod: Pod) -> PodClaims | None:

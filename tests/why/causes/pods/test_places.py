@@ -77,6 +77,17 @@ def test_the_disk_of_a_dead_node_is_given_up_by_hand_only_and_the_loss_is_named(
     assert "What is on pv-1 (10Gi) and nowhere else is lost" in advice
 
 
+def test_a_pod_that_is_created_again_with_its_claim_gets_the_plan_of_its_replacement() -> None:
+    owned = pod(
+        "db-0", "data", metadata={"ownerReferences": [{"kind": "StatefulSet", "name": "db", "controller": True}]}
+    )
+    for nodes in ([node("b1", "b")], [reporting("a1", "Unknown")]):
+        item = why("pod/db-0", owned, *DISKS, *nodes)
+        assert item.next[1] == "pvc-prebinder replace pod/db-0 -n web"
+        assert "check first whether the node or its disk comes back" in item.advice[1]
+        assert "What is on pv-1 (10Gi) and nowhere else is lost, and pv-1 stays Released" in item.advice[1]
+
+
 def test_a_volume_of_a_storage_network_is_never_given_up() -> None:
     documents = [claim(volume="pv-1"), volume(claim="data", zone="a"), storage_class()]
     item = why("pod/db-0", pod("db-0", "data"), *documents, reporting("a1", "Unknown"), node("b1", "b"))

@@ -271,6 +271,22 @@ def test_the_answer_names_the_volumes_zone_and_what_makes_a_node_usable() -> Non
     )
 
 
+def test_a_volume_that_is_held_for_a_replica_to_come_does_not_become_free_by_itself() -> None:
+    prefix = "scheduler.cloud.example/"
+    held = {f"{prefix}held-for": "web/data-db-9", f"{prefix}held-set-uid": "uid-db", f"{prefix}held-by": "host/1"}
+    item = why(
+        "pod/db-0",
+        pod("db-0", "data", spec={"schedulingGates": [{"name": f"{prefix}volumes"}]}, status=NEW),
+        claim(),
+        volume(metadata={"annotations": held}),
+        storage_class(),
+        node("a1"),
+    )
+    assert_problem(item, Reason.RESERVED_FOR_OTHER)
+    assert "web/data-db-9" in item.message
+    assert "without an end" in item.advice[0]
+
+
 def test_a_claim_that_waits_for_its_pod_is_explained_by_the_pod() -> None:
     waiting = [claim(), volume(zone="a"), storage_class(), pod("db-0", "data", cpu="9"), node("a1")]
     item = why("pvc/data", *waiting)

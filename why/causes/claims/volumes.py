@@ -12,6 +12,7 @@ from binder.matching.matching import IMMEDIATE, binding_mode, class_of, requeste
 from binder.matching.rejection import Reason, Rejection
 from binder.model.decision import Mode
 from binder.model.demand import Demand
+from binder.reservation.pins import pins_of
 from kube.objects.model import BIND_COMPLETED, WAIT_FOR_FIRST_CONSUMER, Claim, Pod, Volume, value_of
 from kube.plain_text import shell
 from why.causes.finding import Finding, Step
@@ -255,13 +256,21 @@ def held_back(facts: Facts, pod: Pod) -> Finding | None:
             (
                 Step(
                     shell("kubectl get pv {} -o yaml", against[0].subject),
-                    "a reservation ends by itself when it expires or its pod is gone"
-                    if reason is Reason.RESERVED_FOR_OTHER
-                    else "repair the volume, or add another one",
+                    _until_it_is_free(facts, against[0]),
                 ),
             ),
         )
     return None
+
+
+def _until_it_is_free(facts: Facts, rejection: Rejection) -> str:
+    """Return what ends that the volume is withheld."""
+    if rejection.reason is not Reason.RESERVED_FOR_OTHER:
+        return "repair the volume, or add another one"
+    volume = facts.need(Source.VOLUMES).volumes.get(rejection.subject)
+    if volume is not None and pins_of(volume, facts.annotations) is not None:
+        return "it is kept for that name, without an end: add another one, or end the hold or the replacement"
+    return "a reservation ends by itself when it expires or its pod is gone"
 
 
 def static_only_no_match(facts: Facts, claim: Claim) -> Finding | None:

@@ -76,12 +76,11 @@ class Term:
         """Work until `stop`, then finish what has begun. Needs a store that is synced. Raises LeadershipLost."""
         with one_loss(), self.known.listening(self._health_changed), self.probes.listening(self._driver_answers):
             async with asyncio.TaskGroup() as group:
+                reports = [] if self.to_come is None else [group.create_task(self.to_come.run())]
                 loops = (self.reconciler, self.release_controller, self.health_controller, self.hold_controller)
-                for loop in loops:
-                    if loop is not None:
-                        group.create_task(loop.run())
-                if self.to_come is not None:
-                    group.create_task(self.to_come.run())
+                await asyncio.wait([group.create_task(loop.run()) for loop in loops if loop is not None])
+                for task in reports:
+                    task.cancel()
 
     def stop(self) -> None:
         """Begin nothing more."""

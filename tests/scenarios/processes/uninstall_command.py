@@ -104,10 +104,11 @@ async def marked(world: World, handle: str, driver: Directories) -> None:
         lambda volumes: key in volumes[world.name("lost")]["metadata"].get("annotations", {}),
         "the lost volume is in quarantine",
     )
+    reserved = f"{world.prefix}reserved-for"
     await eventually(
-        world.pods,
-        lambda pods: "schedulingGates" not in pods["app"]["spec"] and "schedulingGates" in pods["big"]["spec"],
-        "one pod has a reserved volume, the other one waits",
+        world.own_volumes,
+        lambda volumes: reserved in volumes[world.name("good")]["metadata"].get("annotations", {}),
+        "one pod has a reserved volume",
     )
     await world.event("StaticOnlyNoMatch", "big")
     await controller.stop()

@@ -143,6 +143,9 @@ async def test_a_reservation_goes_to_another_volume(own_world: World, mode: str)
             first, second = await reserve_another(own_world, driver, disks, made)
             await eventually(partial(quarantined, own_world), lambda inside: inside == {first}, "the first is kept")
             await own_world.event("ReservationLost", "app")
+        await eventually(
+            own_world.pods, lambda pods: not pods["app"]["spec"].get("schedulingGates"), "the gate is gone"
+        )
     await own_world.all_run("app")
     assert await own_world.bound() == {"data": second}
 

@@ -44,7 +44,8 @@ async def test_the_life_of_a_claim(own_world: World, asker: Asker) -> None:
     await asker.names("pod/two", "ReadWriteOncePodInUse")  # And it is larger than any node.
     item = await asker.names("pod/three", "ReadWriteOncePodInUse")
     assert item["causes"][-1]["name"] == f"{world.namespace}/one"
-    await typed(world, f"{item['next'][0]} --grace-period=0 --force")
+    await typed(world, item["next"][0])
+    await world.admin.delete("Pod", "one", world.namespace)
     await world.all_run("three")
     await world.admin.delete("Pod", "three", world.namespace)
     await asker.names("pod/two", "NoNodeFits")

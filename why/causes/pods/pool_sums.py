@@ -82,7 +82,8 @@ def no_room_for_all(facts: Facts, pod: Pod) -> Finding | None:
     if not lacking or not _is_summed(facts, pod, lacking) or not facts.has(Source.CAPACITIES):
         return None
     full = _full(facts, pod, lacking)
-    if not full:
+    gated = facts.annotations.carries_gate(pod)
+    if not full or (not gated and any(_has_another_report(needed) for _, needed in full)):
         return None
     return Finding(
         Reason.INSUFFICIENT_STORAGE,
@@ -147,6 +148,13 @@ def _full(facts: Facts, pod: Pod, lacking: Sequence[Claim]) -> list[tuple[Node, 
             return []
         full.append((verdict.node, over[0]))
     return sorted(full, key=lambda pair: (-(pair[1].room.left or 0), pair[0].name))
+
+
+def _has_another_report(needed: Sum) -> bool:
+    """Whether the least of several reports is too small for one volume, on a node that kube-scheduler accepts: it
+    believes a larger one.
+    """
+    return needed.room.left is not None and any(size > needed.room.reported for size in needed.sizes)
 
 
 def _message(lacking: Sequence[Claim], full: Sequence[tuple[Node, Sum]]) -> str:

@@ -5,7 +5,6 @@ from datetime import timedelta
 from typing import Final
 
 import durationpy
-import msgspec
 
 _KUBERNETES: Final = re.compile(r"(?:[0-9]+(?:[.][0-9]+)?(?:h|ms|m|s))+")
 """The units in use there; durationpy also reads years, which Kubernetes does not."""
@@ -18,15 +17,22 @@ def parse_duration(text: str) -> timedelta:
     Raises ValueError with a sentence for the user.
     """
     try:
-        if _ISO.fullmatch(text) is not None:
-            return msgspec.convert(text, timedelta)
+        if _ISO.fullmatch(text) is not None and (duration := _of_schema(text)) is not None:
+            return duration
         if _KUBERNETES.fullmatch(text) is not None:
             return durationpy.from_str(text)
     except (durationpy.DurationError, OverflowError):
         raise ValueError(f'"{text}" is too long a duration') from None
-    except msgspec.ValidationError:
-        pass
     raise ValueError(f'"{text}" is not a duration; expected one like 90s, 5m or 1h30m')
+
+
+def _of_schema(text: str) -> timedelta | None:
+    import msgspec  # noqa: PLC0415 - the help does without it
+
+    try:
+        return msgspec.convert(text, timedelta)
+    except msgspec.ValidationError:
+        return None
 
 
 def format_duration(duration: timedelta) -> str:

@@ -35,7 +35,7 @@ def held(world: World) -> list[str]:
 
 @ANY_MODE
 async def test_a_shared_claim_gets_no_volume_that_only_one_of_its_gated_pods_can_use(mode: Mode) -> None:
-    world = World(mode)
+    world = World(mode, binds=True)
     world.put(volume_object("in-a", zone="a"), volume_object("in-b", zone="b"), claim_object("shared"))
     world.put(in_zone("one", "a"), in_zone("two", "b"))
     async with world.process() as process:
@@ -52,7 +52,7 @@ async def test_a_shared_claim_gets_no_volume_that_only_one_of_its_gated_pods_can
 
 @ANY_MODE
 async def test_a_shared_claim_gets_the_volume_that_all_of_its_gated_pods_can_use(mode: Mode) -> None:
-    world = World(mode)
+    world = World(mode, binds=True)
     world.put(volume_object("in-a", zone="a"), volume_object("anywhere", "20Gi", zone=None), claim_object("shared"))
     world.put(in_zone("one", "a"), in_zone("two", "b"))
     async with world.process() as process:
@@ -65,7 +65,7 @@ async def test_a_shared_claim_gets_the_volume_that_all_of_its_gated_pods_can_use
 @ANY_MODE
 async def test_a_pod_that_comes_later_is_not_let_go_with_a_volume_that_it_cannot_reach(mode: Mode) -> None:
     """The claim is reserved already, for a pod of another zone; so nothing is left to be planned."""
-    world = World(mode)
+    world = World(mode, binds=True)
     world.put(volume_object("in-a", zone="a"), claim_object("shared"), in_zone("one", "a"))
     async with world.process() as process:
         await process.run()

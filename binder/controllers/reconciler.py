@@ -169,7 +169,7 @@ class Reconciler:
         if isinstance(decision, Reject):
             return self._reject(decision) if self._may_keep(decision) else await self._lift(pod, known, None)
         wake = None if decision.until is None else max(0.0, (decision.until - self.clock.now()).total_seconds())
-        if nothing_left(decision, self.store.snapshot()) and not self.scheduling_gate.awaits_bind(pod):
+        if nothing_left(decision, self.store.snapshot()):
             return await self._lift(pod, known, wake, node=decision.node)
         return wake
 
@@ -253,11 +253,8 @@ class Reconciler:
         self.wakeups.forget(decision.pod.key)
         self._progress(decision.pod.key).forget_failures()
         held = {placement.claim.key: placement.claim.uid for placement in decision.placements}
-        if isinstance(decision, Reserve) and (decision.mode is Mode.PREBIND or decision.new_node is not None):
-            # kube-scheduler would write to volumes and claims that the PV controller is about to bind.
+        if isinstance(decision, Reserve) and decision.mode is Mode.PREBIND:
             self._progress(decision.pod.key).committed = frozenset((decision.pod.uid, *held.values()))
-            self.planner.settled(decision.pod.key)
-            return None
         unread = {key: claim for key, claim in known.items() if key not in held}
         node = decision.node if isinstance(decision, Reserve) else ""
         return await self._lift(decision.pod, unread, None, node=node)
@@ -291,11 +288,14 @@ class Reconciler:
     ) -> float | None:
         """Release the pod to kube-scheduler; return when to retry, soon if that did not work. It has room on `node`.
 
-        A pod recreated under the name since the decision is reconciled separately.
+        A pod recreated under the name since the decision is reconciled separately, and one whose claims the PV
+        controller has yet to bind is reconciled when they are bound.
         """
         pod = self.store.snapshot().pods.get(decided.key)
         try:
             if pod is None or pod.uid != decided.uid or pod.finished or pod.deleting:
+                return wake
+            if self.scheduling_gate.awaits_bind(pod):
                 return wake
             if await self.scheduling_gate.lift(pod, unread, node=node):
                 return wake

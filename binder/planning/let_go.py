@@ -34,9 +34,6 @@ def let_go(view: View, decision: Decision, bookings: Bookings) -> Decision:
     if node:
         return replace(decision, node=node)
     if not booked.possible:
-        if booked.waiting.ahead is not None and not booked.waiting.bound:
-            # Autoscalers follow nothing but a bind that is complete.
-            return Wait(decision.pod, Reason.PROGRESSING)
         if leaves_a_node(booked.waiting, view.snapshot.nodes):
             return decision
         return Reject(decision.pod, Reason.NO_NODE_FITS, (_unreachable(decision.pod, booked.volumes),))

@@ -12,7 +12,7 @@ from typing import Final
 
 from binder.model.new_nodes import NewNodes, Place
 from binder.model.waiting_pod import waiting_pod
-from binder.new_nodes.ahead import PodAhead, pods_ahead, stepped_up
+from binder.new_nodes.ahead import pods_ahead, pods_ahead_in, stepped_up
 from binder.reporting.announce import Announcer
 from binder.reservation.contract import Annotations
 from kube.client.api import KubeApi
@@ -83,16 +83,9 @@ class NodesToCome:
         """Return what planning may know; None if no class joins new nodes."""
         return NewNodes(self._pools, self._limits) if self._classes else None
 
-    def ahead(self) -> list[PodAhead]:
-        """Return the pods that wait for a node that does not exist."""
-        snapshot = self._store.snapshot()
-        pods = (pod for pod in snapshot.pods.values() if pod.claims and not pod.node_name) if self._classes else ()
-        waiting = (waiting_pod(snapshot, self._annotations, pod) for pod in pods)
-        return list(pods_ahead((each for each in waiting if each is not None), snapshot.classes, self._annotations))
-
     async def _report(self) -> None:
         now = self._clock.now()
-        for each in self.ahead():
+        for each in pods_ahead_in(self._store.snapshot(), self._annotations):
             if each.due <= now:
                 self._announcer.node_late(each, now)
 

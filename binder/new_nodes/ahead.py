@@ -10,11 +10,12 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from binder.model.new_nodes import Place
-from binder.model.waiting_pod import WaitingPod
+from binder.model.waiting_pod import WaitingPod, waiting_pod
 from binder.reservation.contract import Annotations
 from kube.objects.model import Pod, StorageClass, Volume
 from kube.persistent_map import Map
 from kube.rules.topology import volume_zone
+from kube.store.snapshot import Snapshot
 
 DEFAULT_WITHIN: Final = timedelta(minutes=10)
 """How long a node may take. Clouds need one to three minutes, and autoscalers give up on one after 15."""
@@ -33,6 +34,14 @@ class PodAhead:
     places: frozenset[Place]
     since: datetime
     due: datetime
+
+
+def pods_ahead_in(snapshot: Snapshot, annotations: Annotations) -> Iterator[PodAhead]:
+    """Yield the pods of a cluster that wait for a node that does not exist; none if no class joins new nodes."""
+    if any(map(annotations.joins_new_nodes, snapshot.classes.values())):
+        pods = (pod for pod in snapshot.pods.values() if pod.claims and not pod.node_name)
+        waiting = (waiting_pod(snapshot, annotations, pod) for pod in pods)
+        yield from pods_ahead((each for each in waiting if each is not None), snapshot.classes, annotations)
 
 
 def pods_ahead(

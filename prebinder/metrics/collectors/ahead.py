@@ -6,8 +6,7 @@ from datetime import datetime
 
 from prometheus_client.core import Metric
 
-from binder.model.waiting_pod import WaitingPod, waiting_pod
-from binder.new_nodes.ahead import pods_ahead
+from binder.new_nodes.ahead import pods_ahead_in
 from binder.reporting.metrics import OTHER
 from binder.reservation.contract import Annotations
 from kube.store.snapshot import Snapshot
@@ -20,7 +19,7 @@ def ahead_gauges(snapshot: Snapshot, annotations: Annotations, now: datetime) ->
     ahead: Counter[tuple[str, ...]] = Counter()
     late: Counter[tuple[str, ...]] = Counter()
     zones = ZoneLabel(snapshot)
-    for each in pods_ahead(_waiting(snapshot, annotations), snapshot.classes, annotations):
+    for each in pods_ahead_in(snapshot, annotations):
         for name, zone in each.places:
             key = (name if name in snapshot.classes else OTHER, zones.of(zone))
             ahead[key] += 1
@@ -35,12 +34,3 @@ def ahead_gauges(snapshot: Snapshot, annotations: Annotations, now: datetime) ->
     yield gauge_family(
         "pvc_prebinder_late_nodes", "Those of them that wait longer than their class allows.", labels, late
     )
-
-
-def _waiting(snapshot: Snapshot, annotations: Annotations) -> Iterator[WaitingPod]:
-    if not any(map(annotations.joins_new_nodes, snapshot.classes.values())):
-        return
-    for pod in snapshot.pods.values():
-        waiting = waiting_pod(snapshot, annotations, pod) if pod.claims and not pod.node_name else None
-        if waiting is not None:
-            yield waiting

@@ -27,6 +27,7 @@ class PodTemplate(wire.Wire):
 class StatefulSetSpec(wire.Wire):
     replicas: int | None = None
     ordinals: Ordinals | None = None
+    pod_management_policy: wire.Text = None
     template: PodTemplate | None = None
     volume_claim_templates: list[wire.Claim] | None = None
 
@@ -64,6 +65,7 @@ def stateful_set(raw: StatefulSetObject, own_prefix: str) -> StatefulSet:
         resource_version=who.resource_version,
         replicas=1 if spec.replicas is None else spec.replicas,
         start=(spec.ordinals.start if spec.ordinals else None) or 0,
+        ordered=spec.pod_management_policy != "Parallel",
         templates=tuple(_template(each, who.namespace, own_prefix) for each in templates[:_MAX_TEMPLATES]),
         pod=as_pod if len(templates) <= _MAX_TEMPLATES else None,
         deleting=metadata.deletion_timestamp is not None,

@@ -14,12 +14,14 @@ POD_INDEX_LABEL: Final = "apps.kubernetes.io/pod-index"
 class StatefulSet(Namespaced, frozen=True, gc=False):
     """A StatefulSet.
 
-    `start` is `spec.ordinals.start`. `templates` are its volumeClaimTemplates, each as a claim with the template's
-    name, in the set's namespace. `pod` is its pod template as a pod with the set's name; None if it cannot be read.
+    `start` is `spec.ordinals.start`. `ordered`: a pod is created only when those of lower ordinals are ready.
+    `templates` are its volumeClaimTemplates, each as a claim with the template's name, in the set's namespace. `pod`
+    is its pod template as a pod with the set's name; None if it cannot be read.
     """
 
     replicas: int = 1
     start: int = 0
+    ordered: bool = True
     templates: tuple[Claim, ...] = ()
     pod: Pod | None = None
     deleting: bool = False

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from msgspec import Raw
@@ -15,11 +15,19 @@ from binder.replacement.turn import parse_turn
 from binder.reservation.contract import Annotations
 from kube.client.api import KubeApi, Listing
 from kube.clock import Clock
-from kube.decoding.decode import MalformedObject, decode_claim, decode_namespace, decode_pod_record, decoders, tolerant
+from kube.decoding.decode import (
+    MalformedObject,
+    decode_namespace,
+    decode_pod_record,
+    decode_stateful_set,
+    decoders,
+    tolerant,
+)
 from kube.decoding.wire import Text, Wire
 from kube.errors import Forbidden, NotFound
 from kube.objects.api_resource import NAMESPACES, PODS, STATEFUL_SETS, WATCHED, Resource
-from kube.objects.model import Claim, Pod, Record
+from kube.objects.model import Claim, Pod, Record, value_of
+from kube.objects.stateful_set import StatefulSet
 from kube.store.snapshot import Snapshot
 from kube.store.store import snapshot_of
 from prebinder.errors import CommandError
@@ -45,12 +53,6 @@ class _Owner(Wire):
 
 
 class _Meta(Wire):
-    name: str
-    namespace: Text = None
-    uid: Text = None
-    resource_version: Text = None
-    annotations: dict[str, str | None] | None = None
-    labels: dict[str, str | None] | None = None
     owner_references: list[_Owner] | None = None
 
 
@@ -72,30 +74,7 @@ class _Conditioned(Wire):
         return next(((owner.kind or "", owner.name or "") for owner in owners), ("", ""))
 
 
-class _Ordinals(Wire):
-    start: int = 0
-
-
-class _Template(Wire):
-    metadata: dict[str, Any] = msgspec.field(default_factory=dict)
-    spec: dict[str, Any] = msgspec.field(default_factory=dict)
-
-
-class _SetSpec(Wire):
-    replicas: int | None = None
-    ordinals: _Ordinals | None = None
-    pod_management_policy: Text = None
-    template: _Template = msgspec.field(default_factory=_Template)
-    volume_claim_templates: list[dict[str, Any]] | None = None
-
-
-class _StatefulSet(Wire):
-    metadata: _Meta
-    spec: _SetSpec
-
-
 _CONDITIONED: Final = msgspec.json.Decoder(_Conditioned)
-_SET: Final = msgspec.json.Decoder(_StatefulSet)
 
 
 @dataclass(slots=True)
@@ -127,11 +106,11 @@ class SituationReader:
         namespace = decode_namespace(await self._api.get(NAMESPACES, self._namespace))
         raw_pod = await self._found(PODS, self._pod_name)
         owner, owner_name = ("", "") if raw_pod is None else _CONDITIONED.decode(raw_pod).owner
-        document = await self._set(owner, owner_name, exists=raw_pod is not None)
+        owning = await self._set(owner, owner_name, exists=raw_pod is not None)
         readiness = {"Pod": _Readiness(), "Node": _Readiness()}
         snapshot = await self._snapshot(readiness)
-        template = self._template(raw_pod, document)
-        replicas = None if document is None else _replicas(document, self._annotations)
+        template = self._template(raw_pod, owning)
+        replicas = None if owning is None else _replicas(owning, self._annotations)
         return Situation(
             snapshot=snapshot,
             now=self._clock.now(),
@@ -141,7 +120,7 @@ class SituationReader:
             template=template,
             next_claims=tuple(_next_claims(snapshot, template, replicas)),
             replicas=replicas,
-            owner=f"{owner}/{owner_name}" if owner and document is None else "",
+            owner=f"{owner}/{owner_name}" if owner and owning is None else "",
             ready_pods=frozenset(readiness["Pod"].ready),
             ready_nodes=frozenset(readiness["Node"].ready),
             sweeps=await self._sweeps(),
@@ -154,17 +133,18 @@ class SituationReader:
         except NotFound:
             return None
 
-    async def _set(self, owner: str, owner_name: str, *, exists: bool) -> _StatefulSet | None:
+    async def _set(self, owner: str, owner_name: str, *, exists: bool) -> StatefulSet | None:
         """Return the StatefulSet that creates the pod, by its owner or, if there is no pod, by its name."""
         if exists and owner != _STATEFUL_SET:
             return None
-        name = owner_name if exists else self._pod_name.rpartition("-")[0]
+        stem, _, ordinal = self._pod_name.rpartition("-")
+        name = owner_name if exists else stem if ordinal.isdecimal() and len(ordinal) < 10 else ""
         raw = await self._found(STATEFUL_SETS, name) if name else None
         if raw is None and not exists:
             raise CommandError(
                 f'there is no pod "{self._pod_name}" in namespace {self._namespace}, and no StatefulSet that creates it'
             )
-        return None if raw is None else _SET.decode(raw)
+        return None if raw is None else decode_stateful_set(raw, self._annotations.prefix)
 
     async def _snapshot(self, readiness: Mapping[str, _Readiness]) -> Snapshot:
         decode, records = decoders(self._annotations.prefix), list[Record]()
@@ -186,46 +166,39 @@ class SituationReader:
             warn("you are not permitted to list leases in all namespaces; no driver can prove that a volume is lost")
             return ()
 
-    def _template(self, raw_pod: Raw | None, document: _StatefulSet | None) -> Pod:
+    def _template(self, raw_pod: Raw | None, owning: StatefulSet | None) -> Pod:
         if raw_pod is not None:
             return decode_pod_record(raw_pod)
-        assert document is not None
-        return _pod_to_come(document, self._namespace, self._pod_name)
+        pod = None if owning is None else _pod_to_come(owning, self._pod_name)
+        if pod is None:
+            raise CommandError(f"the pod template of StatefulSet {self._pod_name.rpartition('-')[0]} cannot be read")
+        return pod
 
 
-def _pod_to_come(document: _StatefulSet, namespace: str, name: str) -> Pod:
-    """Return the pod that the set creates (newStatefulSetPod, and updateStorage in stateful_set_utils.go)."""
-    template, ordinal = document.spec.template, name.rpartition("-")[2]
-    claims = [str((each.get("metadata") or {}).get("name")) for each in document.spec.volume_claim_templates or ()]
-    volumes = [volume for volume in template.spec.get("volumes") or () if volume.get("name") not in claims]
-    for claim in claims:
-        named = {"claimName": f"{claim}-{document.metadata.name}-{ordinal}"}
-        volumes.append({"name": claim, "persistentVolumeClaim": named})
-    metadata = {**template.metadata, "name": name, "namespace": namespace, "uid": f"{name}-next"}
-    pod = {"metadata": {**metadata, "resourceVersion": "0"}, "spec": {**template.spec, "volumes": volumes}}
-    return decode_pod_record(msgspec.json.encode(pod))
+def _pod_to_come(owner: StatefulSet, name: str) -> Pod | None:
+    """Return the pod that the set creates; None if its template cannot be read.
+
+    Which generic ephemeral volumes it has is kept, not their claims' names: they come and go with the pod.
+    """
+    pod = owner.pod_of(int(name.rpartition("-")[2]))
+    if pod is None or owner.pod is None:
+        return None
+    ephemeral = (each for each in owner.pod.claims if each.ephemeral)
+    return replace(pod, uid=f"{name}-next", claims=(*pod.claims, *ephemeral))
 
 
-def _replicas(document: _StatefulSet, annotations: Annotations) -> Replicas:
-    meta, spec = document.metadata, document.spec
-    namespace = meta.namespace or ""
+def _replicas(owner: StatefulSet, annotations: Annotations) -> Replicas:
     return Replicas(
-        namespace,
-        meta.name,
-        meta.uid or "",
-        int(meta.resource_version or 0),
-        first=spec.ordinals.start if spec.ordinals is not None else 0,
-        count=1 if spec.replicas is None else spec.replicas,
-        ordered=spec.pod_management_policy != "Parallel",
-        templates=tuple(_claim_template(each, namespace, annotations) for each in spec.volume_claim_templates or ()),
-        turn=parse_turn((meta.annotations or {}).get(annotations.replaces)),
+        owner.namespace,
+        owner.name,
+        owner.uid,
+        owner.resource_version,
+        first=owner.start,
+        count=owner.replicas,
+        ordered=owner.ordered,
+        templates=owner.templates,
+        turn=parse_turn(value_of(owner.annotations, annotations.replaces)),
     )
-
-
-def _claim_template(document: dict[str, Any], namespace: str, annotations: Annotations) -> Claim:
-    known = {"namespace": namespace, "uid": "", "resourceVersion": "0"}
-    whole = {**document, "metadata": {**(document.get("metadata") or {}), **known}}
-    return decode_claim(msgspec.json.encode(whole), annotations.prefix)
 
 
 def _next_claims(snapshot: Snapshot, template: Pod, replicas: Replicas | None) -> list[Claim]:

@@ -8,6 +8,7 @@ from msgspec import structs
 
 from binder.holds.wanted import ComingReplica
 from binder.holds.zones import Zones
+from binder.matching.controller_match import is_certain_by_name
 from binder.matching.index import VolumeIndex
 from binder.matching.matching import IMMEDIATE, class_of
 from binder.matching.rejection import Reason
@@ -29,8 +30,8 @@ class Supposition:
     ) -> None:
         self._now, self._caches = now, Caches()
         claims = [claim for replica in coming for claim in replica.claims]
-        self._exact = _exact_modes(view.snapshot, claims)
-        classes = _as_if_delayed(view.snapshot, self._exact)
+        self._classes = view.snapshot.classes
+        classes = _as_if_delayed(view.snapshot, claims)
         snapshot = supposing(replace(view.snapshot, classes=classes), *_objects(begun))
         waiting = all_waiting(snapshot, view.settings.annotations)
         self._view = replace(view, snapshot=snapshot, waiting=waiting, new_nodes=None)
@@ -57,7 +58,8 @@ class Supposition:
         if isinstance(decision, Reserve):
             if decision.mode is Mode.ANNOTATE:
                 return f"its pod's {', '.join(decision.limits)} cannot be evaluated before it exists"
-            return decision if self._are_exact(decision.placements) else "no volume has exactly its access modes"
+            certain = all(is_certain_by_name(each.claim, each.volume, self._classes) for each in decision.placements)
+            return decision if certain else "no volume has exactly its access modes"
         if isinstance(decision, Reject):
             return "; ".join(map(str, decision.rejections[:2])) or str(decision.reason)
         return str(decision.reason) if isinstance(decision, Wait) else "its claims need no volume that exists"
@@ -89,20 +91,11 @@ class Supposition:
         seen: dict[str, Volume] = {}
         for claim in self._claims:
             for volume in self._view.index.candidates(claim):
-                if volume.name in seen or not self._is_exact(claim, volume):
+                if volume.name in seen or not is_certain_by_name(claim, volume, self._classes):
                     continue
                 if self.zones.reaches(volume, zone) and not self.zones.may_vanish(volume):
                     seen[volume.name] = volume
         return seen.values()
-
-    def _are_exact(self, placements: Iterable[Placement]) -> bool:
-        """Whether volumes for Immediate claims have exactly their access modes: the PV controller prefers such ones,
-        so that the claim would get another volume than the held one (findByClaim in persistentvolume/index.go).
-        """
-        return all(self._is_exact(each.claim, each.volume) for each in placements)
-
-    def _is_exact(self, claim: Claim, volume: Volume) -> bool:
-        return class_of(claim) not in self._exact or set(claim.access_modes) == set(volume.access_modes)
 
 
 def _objects(replicas: Iterable[ComingReplica]) -> tuple[list[Claim], list[Pod]]:
@@ -110,15 +103,11 @@ def _objects(replicas: Iterable[ComingReplica]) -> tuple[list[Claim], list[Pod]]
     return [claim for replica in replicas for claim in replica.missing], [replica.pod for replica in replicas]
 
 
-def _exact_modes(snapshot: Snapshot, claims: Iterable[Claim]) -> frozenset[str]:
-    """Return the Immediate classes of these claims."""
-    classes = (snapshot.classes.get(class_of(claim)) for claim in claims)
-    return frozenset(each.name for each in classes if each is not None and each.binding_mode == IMMEDIATE)
-
-
-def _as_if_delayed(snapshot: Snapshot, names: Iterable[str]) -> Map[str, StorageClass]:
-    """Return the classes, these as if they waited for a pod: only of such ones volumes are planned."""
+def _as_if_delayed(snapshot: Snapshot, claims: Iterable[Claim]) -> Map[str, StorageClass]:
+    """Return the classes, those of these claims as if they waited for a pod: only of such ones volumes are planned."""
     mutation = snapshot.classes.mutate()
-    for name in names:
-        mutation[name] = structs.replace(snapshot.classes[name], binding_mode=WAIT_FOR_FIRST_CONSUMER)
+    for storage_class in map(snapshot.classes.get, map(class_of, claims)):
+        if storage_class is not None and storage_class.binding_mode == IMMEDIATE:
+            delayed = structs.replace(storage_class, binding_mode=WAIT_FOR_FIRST_CONSUMER)
+            mutation[storage_class.name] = delayed
     return mutation.finish()

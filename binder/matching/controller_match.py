@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from binder.matching.match import Match, for_every_volume
 from binder.matching.matching import (
+    IMMEDIATE,
     binding_mode,
     class_of,
     controller_rejection,
@@ -53,6 +54,15 @@ def committed_volume(claim: Claim, classes: Mapping[str, StorageClass], named: I
     """Return which of the volumes whose claimRef names the claim is bound to it; None if none of them will be."""
     mine = {volume.name: volume for volume in named if is_mine(claim, volume)}
     return _match_by_rules(claim, classes, mine).volume if mine else None
+
+
+def is_certain_by_name(claim: Claim, volume: Volume, classes: Mapping[str, StorageClass]) -> bool:
+    """Whether the claim, created while the volume names it, gets that volume and no free one.
+
+    For a claim that it binds at once the controller tries volumes with exactly the claim's access modes before those
+    with more modes, whether or not these name the claim (allPossibleMatchingAccessModes and findByClaim in index.go).
+    """
+    return binding_mode(claim, classes) != IMMEDIATE or set(claim.access_modes) == set(volume.access_modes)
 
 
 def match_bound(claim: Claim, classes: Mapping[str, StorageClass], volumes: Mapping[str, Volume]) -> Match:

@@ -11,8 +11,9 @@ from typing import Final, TypeVar
 from msgspec.structs import replace
 
 from binder.assignment.volume_policy import reject_health, reject_use
+from binder.matching.controller_match import is_certain_by_name
 from binder.matching.index import VolumeIndex, is_free
-from binder.matching.matching import IMMEDIATE, binding_mode, class_of
+from binder.matching.matching import class_of
 from binder.matching.rejection import Rejection
 from binder.model.decision import Reject, Reserve
 from binder.model.view import PlanSettings, View
@@ -97,17 +98,11 @@ def as_free(volume: Volume) -> Volume:
 
 
 def _is_offered(situation: Situation, volume: Volume, claims: Iterable[Claim]) -> bool:
-    """Whether Kubernetes would give the volume to the claim for which it is reserved by name.
-
-    Of an Immediate class the PV controller tries volumes with exactly the claim's access modes first, and takes one
-    that is free before one with more modes that names the claim (allPossibleMatchingAccessModes in index.go).
-    """
+    """Whether Kubernetes would give the volume to the claim for which it is reserved by name."""
     if not is_free(volume) or situation.annotations.pin_keys(volume):
         return False
-    classes = situation.snapshot.classes
-    immediate = [claim for claim in claims if class_of(claim) == class_of(volume)]
-    immediate = [claim for claim in immediate if binding_mode(claim, classes) == IMMEDIATE]
-    return all(set(claim.access_modes) == set(volume.access_modes) for claim in immediate)
+    of_class = (claim for claim in claims if class_of(claim) == class_of(volume))
+    return all(is_certain_by_name(claim, volume, situation.snapshot.classes) for claim in of_class)
 
 
 def _view(situation: Situation, coming: Iterable[Claim], free: Sequence[Volume], fixed: Mapping[str, str]) -> View:

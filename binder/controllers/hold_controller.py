@@ -8,7 +8,7 @@ conditional on the version that was judged; a volume that changed meanwhile is l
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from functools import partial
@@ -76,7 +76,7 @@ class HoldController:
         self._locks, self._queue, self._clock, self._aside = locks, queue, clock, aside
         self._announcer, self._metrics = announcer, metrics
         self._annotations, self._limits, self._holder = annotations, limits, holder
-        self._missing_since: dict[str, datetime] = {}
+        self._missing_since: Mapping[str, datetime] = {}
         """Since when no set with a uid that some hold names is seen. A new leader begins to count again."""
 
     async def run(self) -> None:
@@ -91,6 +91,7 @@ class HoldController:
         """Do one pass; return the seconds until the next one, None if nothing is held or wanted."""
         world, now = self._world(), self._clock.now()
         plan = await self._aside(partial(plan_holds, self._views.view(), world, self._limits, now))
+        self._missing_since = {uid: self._missing_since.get(uid, now) for uid in plan.missing}
         for ending in plan.endings:
             await self._end(ending)
         for adoption in plan.adoptions:
@@ -107,15 +108,6 @@ class HoldController:
     def _world(self) -> HoldWorld:
         # One that is being deleted is as good as gone: `--cascade=orphan` shows it like that for a moment.
         sets = {key: owner for key, owner in self._store.stateful_sets.items.items() if not owner.deleting}
-        uids = {owner.uid for owner in sets.values()}
-        named = {
-            text
-            for volume in self._store.volumes.items.values()
-            for key, text in volume.annotations
-            if key == self._annotations.hold_set
-        }
-        now = self._clock.now()
-        self._missing_since = {uid: self._missing_since.get(uid, now) for uid in named - uids}
         quotas = tuple(self._store.quotas.items.values())
         return HoldWorld(sets, self._store.namespaces.items, quotas, self._missing_since)
 

@@ -9,7 +9,6 @@ in a pass are not held again in the same one.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
 
 from binder.holds.ending import Adoption, HoldCause, HoldEnding, HoldWorld, judge_hold
 from binder.holds.limits import HoldCounts, HoldLimits
@@ -24,14 +23,12 @@ from binder.holds.wanted import (
     wanted_replicas,
 )
 from binder.holds.zones import most_wanted_first, zone_of_replica
-from binder.model.decision import Mode, Placement, Reserve
+from binder.model.decision import COMMITTING, Placement, Reserve
 from binder.model.view import View
 from binder.planning.claim_standing import mode_of
 from binder.reservation.pins import hold_keys, pins_of
 from kube.objects.model import Volume
 from kube.objects.stateful_set import StatefulSet
-
-_COMMITTING: Final = frozenset({Mode.PREBIND, Mode.COMPLETE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +55,17 @@ class UnheldReplica:
 
 @dataclass(frozen=True, slots=True)
 class HoldPlan:
-    """The result of a pass. `standing`: replicas, by set and ordinal, all of whose volumes are held already."""
+    """The result of a pass. `standing`: replicas, by set and ordinal, all of whose volumes are held already.
+
+    `missing`: uids of sets that holds name, and that are not seen.
+    """
 
     endings: tuple[HoldEnding, ...]
     adoptions: tuple[Adoption, ...]
     holds: tuple[HeldReplica, ...]
     unheld: tuple[UnheldReplica, ...]
     standing: tuple[tuple[StatefulSet, int], ...] = ()
+    missing: frozenset[str] = frozenset()
 
 
 def plan_holds(view: View, world: HoldWorld, limits: HoldLimits, now: datetime) -> HoldPlan:
@@ -83,6 +84,7 @@ class _HoldPass:
         self._holds: list[HeldReplica] = []
         self._unheld: list[UnheldReplica] = []
         self._standing: list[tuple[StatefulSet, int]] = []
+        self._named: set[str] = set()
 
     def plan(self) -> HoldPlan:
         self._judge(self._counted())
@@ -93,8 +95,14 @@ class _HoldPass:
             self._look_for_node(replica)
         for owner, coming in served:
             self._serve(owner, coming)
-        endings = tuple(self._endings.values())
-        return HoldPlan(endings, tuple(self._adoptions), tuple(self._holds), tuple(self._unheld), tuple(self._standing))
+        return HoldPlan(
+            tuple(self._endings.values()),
+            tuple(self._adoptions),
+            tuple(self._holds),
+            tuple(self._unheld),
+            tuple(self._standing),
+            frozenset(self._named.difference(owner.uid for owner in self._world.sets.values())),
+        )
 
     def _counted(self) -> list[Volume]:
         """Count all volumes; return the held ones."""
@@ -111,6 +119,8 @@ class _HoldPass:
             judged = judge_hold(volume, self._view, self._world, self._now)
             pins = pins_of(volume, self._view.settings.annotations)
             key = pins.claim if pins is not None else ""
+            if pins is not None and pins.hold is not None:
+                self._named.add(pins.hold.set_uid)
             if isinstance(judged, Adoption):
                 self._adoptions.append(judged)
             elif judged is None and key in claims:
@@ -147,7 +157,7 @@ class _HoldPass:
             if storage_class is None:
                 return f"template {claim.name} names no StorageClass that exists"
             mode = mode_of(storage_class, self._view.settings)
-            if mode not in _COMMITTING:
+            if mode not in COMMITTING:
                 return f"class {storage_class.name} is in mode {mode}; volumes are held in modes prebind and complete"
         return ""
 

@@ -7,12 +7,13 @@ from typing import Final
 from binder.matching.node_fit import reject_node
 from kube.objects.labels import NodeSelector
 from kube.objects.model import Node, Pod, Volume
+from kube.objects.node_pool import POOL_LABEL
 from kube.objects.stateful_set import StatefulSet
 from kube.rules.selectors import node_matches
 from kube.rules.topology import is_narrower_than_zone, volume_zone, zone_of
 from kube.store.snapshot import Snapshot
 
-AUTOSCALED: Final = ("karpenter.sh/nodepool", "karpenter.sh/provisioner-name")
+AUTOSCALED: Final = (POOL_LABEL, "karpenter.sh/provisioner-name")
 """Labels of nodes that Karpenter may remove. Those of other autoscalers look like any other node."""
 
 

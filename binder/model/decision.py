@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import Final
 
 from binder.matching.rejection import Reason, Rejection
 from kube.objects.model import Claim, Node, Pod, Volume
@@ -19,6 +20,10 @@ class Mode(StrEnum):
     COMPLETE = "complete"
     PROVISION = "provision"
     OFF = "off"
+
+
+COMMITTING: Final = frozenset({Mode.PREBIND, Mode.COMPLETE})
+"""Modes in which a volume names its claim before Kubernetes binds the two."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from typing import Final
 from binder.assignment.volume_policy import reject_health
 from binder.matching.matching import class_of
 from binder.matching.rejection import Reason, Rejection
-from binder.model.decision import Decision, Mode, Reject, Reserve
+from binder.model.decision import COMMITTING, Decision, Mode, Reject, Reserve
 from binder.model.new_nodes import NewNodes, Place
 from binder.model.view import View
 from binder.model.waiting_pod import all_waiting, with_ledger
@@ -30,7 +30,6 @@ from kube.rules.topology import is_narrower_than_zone, is_on_one_node
 
 _NODES_MISSING: Final = frozenset({Reason.NO_NODE_FITS, Reason.NO_JOINT_ASSIGNMENT})
 """Rejections that another node could change."""
-_COMMITTING: Final = frozenset({Mode.PREBIND, Mode.COMPLETE})
 _MAX_EVIDENCE: Final = 20
 _MAX_OF_NEW: Final = 8
 """Reasons about new nodes that are reported before those about existing ones."""
@@ -85,7 +84,7 @@ class _Joining:
             before = by_key[decision.pod.key]
             if not isinstance(decision, Reserve):
                 decided[decision.pod.key] = self._rejection(before, decision, added)
-            elif decision.mode not in _COMMITTING or not self._is_healthy(decision):
+            elif decision.mode not in COMMITTING or not self._is_healthy(decision):
                 continue
             elif is_new(decision.node):
                 reserve = replace(decision, mode=Mode.PREBIND, new_node=nodes[decision.node])

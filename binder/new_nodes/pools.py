@@ -9,13 +9,12 @@ from typing import Final
 
 from kube.objects.labels import Pairs, Requirement
 from kube.objects.model import Node, Pod
-from kube.objects.node_pool import NodePool
+from kube.objects.node_pool import POOL_LABEL, NodePool
 from kube.rules.label_test import ValueTest, label_test
 from kube.rules.quantity import NANO, format_quantity
 from kube.rules.resource_fit import PODS
 from kube.rules.topology import ZONE_LABEL, zone_of
 
-POOL_LABEL: Final = "karpenter.sh/nodepool"
 _OS_LABEL: Final = "kubernetes.io/os"
 _NODES: Final = "nodes"
 """The limit on the number of nodes."""

@@ -12,7 +12,6 @@ from typing import Final
 from binder.matching.rejection import Reason, Rejection
 from binder.model.new_nodes import NewNodes
 from binder.new_nodes.pools import (
-    POOL_LABEL,
     allocatable_of,
     fault_of,
     labels_of,
@@ -22,7 +21,7 @@ from binder.new_nodes.pools import (
 )
 from kube.objects.labels import Pairs
 from kube.objects.model import CSINode, Node, NodeDriver, Pod, Taint
-from kube.objects.node_pool import NodePool
+from kube.objects.node_pool import POOL_LABEL, NodePool
 from kube.rules.topology import BETA_REGION_LABEL, HOSTNAME_LABEL, REGION_LABEL, ZONE_LABEL, zone_of
 from kube.store.snapshot import Snapshot
 

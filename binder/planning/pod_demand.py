@@ -6,7 +6,7 @@ from typing import Final
 
 from binder.matching.claim_shape import UserNeeds
 from binder.matching.rejection import Reason, Rejection
-from binder.model.decision import Finish, Mode, Placement, Reject, Wait
+from binder.model.decision import COMMITTING, Finish, Mode, Placement, Reject, Wait
 from binder.model.demand import MAX_CLAIMS, Demand
 from binder.model.view import View
 from binder.model.waiting_pod import waiting_pod
@@ -17,7 +17,6 @@ from kube.objects.model import READ_WRITE_ONCE_POD, Claim, Pod
 from kube.store.node_view import used_volume
 
 _WEAKEST_FIRST: Final = (Mode.OFF, Mode.ANNOTATE, Mode.PREBIND, Mode.COMPLETE)
-_COMMITTING: Final = frozenset({Mode.PREBIND, Mode.COMPLETE})
 
 
 def demand_of(view: View, pod: Pod, now: datetime) -> Demand | Finish | Wait | Reject:
@@ -35,7 +34,7 @@ def demand_of(view: View, pod: Pod, now: datetime) -> Demand | Finish | Wait | R
         return standings
     mode, limits = _mode_of_pod(view, pod, standings)
     hints: tuple[tuple[str, Claim], ...] = ()
-    if mode in _COMMITTING:
+    if mode in COMMITTING:
         hints = tuple((hint.anchor.volume.name, hint.claim.claim) for hint in standings if isinstance(hint, Hinted))
         standings = _uncommitted(standings)
     opened = [standing for standing in standings if isinstance(standing, Open)]
@@ -112,7 +111,7 @@ def _mode_of_pod(view: View, pod: Pod, standings: Sequence[Standing]) -> tuple[M
     """Return the mode, and what of the pod makes it a hint, in words."""
     opened = (standing for standing in _uncommitted(standings) if isinstance(standing, Open))
     mode = min((claim.mode for claim in opened), key=_WEAKEST_FIRST.index, default=Mode.OFF)
-    if mode not in _COMMITTING:
+    if mode not in COMMITTING:
         return mode, ()
     if not may_commit(pod, view.snapshot):
         return Mode.ANNOTATE, ()

@@ -1,9 +1,14 @@
 """A NodePool of Karpenter: which nodes it would add, and whether it may."""
 
+from typing import Final
+
 from msgspec import Struct
 
 from kube.objects.labels import Pairs, Requirement
 from kube.objects.model import Taint
+
+POOL_LABEL: Final = "karpenter.sh/nodepool"
+"""On a node: the pool that it belongs to."""
 
 
 class NodePool(Struct, frozen=True, gc=False):

@@ -109,10 +109,6 @@ def _answer(question: ReplicaQuestion, items: Sequence[Record], now: datetime, p
 async def _live(access: ClusterAccess, faults: list[str]) -> list[Record]:
     items: list[Record] = []
     decode = decoders(access.annotation_prefix)
-
-    def report(error: MalformedObject) -> None:
-        faults.append(str(error))
-
     async with cluster_api(access) as api:
         for resource in (*WATCHED, STATEFUL_SETS, RESOURCE_QUOTAS):
             take: Callable[[Raw], Record | None] = tolerant(

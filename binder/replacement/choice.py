@@ -14,8 +14,8 @@ from binder.assignment.volume_policy import reject_health, reject_use
 from binder.matching.controller_match import is_certain_by_name
 from binder.matching.index import VolumeIndex, is_free
 from binder.matching.matching import class_of
-from binder.matching.rejection import Rejection
-from binder.model.decision import Reject, Reserve
+from binder.matching.rejection import Reason, Rejection
+from binder.model.decision import Reject, Reserve, Wait
 from binder.model.view import PlanSettings, View
 from binder.planning.plan import plan
 from binder.replacement.situation import Situation
@@ -70,13 +70,20 @@ def choose(
         free = [volume for volume in situation.snapshot.volumes.values() if _is_offered(situation, volume, coming)]
     view = _view(situation, coming, free, fixed or {})
     (decision,) = plan(view, (view.snapshot.pods[situation.pod_key],), situation.now)
-    if isinstance(decision, Reject):
-        return NoChoice(decision.rejections)
     volumes = dict.fromkeys(names, "")
-    if not isinstance(decision, Reserve):
-        return Choice(volumes)
-    volumes |= {placement.claim.name: placement.volume.name for placement in decision.placements}
-    return Choice(volumes, decision.node)
+    match decision:
+        case Reserve():
+            volumes |= {placement.claim.name: placement.volume.name for placement in decision.placements}
+            return Choice(volumes, decision.node)
+        case Wait(reason=Reason.DYNAMIC_CLASS):
+            return Choice(volumes)
+        case Reject():
+            return NoChoice(decision.rejections)
+        case Wait():
+            wanted = "claims for which volumes can be chosen now"
+            return NoChoice((Rejection(decision.reason, situation.pod_key, wanted, str(decision.reason)),))
+        case _:  # The bind of another claim of the pod has begun.
+            return NoChoice(())
 
 
 def is_healthy(situation: Situation, volume: Volume) -> bool:
@@ -108,8 +115,16 @@ def _is_offered(situation: Situation, volume: Volume, claims: Iterable[Claim]) -
 def _view(situation: Situation, coming: Iterable[Claim], free: Sequence[Volume], fixed: Mapping[str, str]) -> View:
     """Return the cluster in which the pod waits for a node, and these of its claims for volumes."""
     now = situation.snapshot
+    # The claims of its generic ephemeral volumes come with it, where its other volumes are.
+    used = tuple(each for each in situation.template.claims if not each.ephemeral)
     pod = replace(
-        situation.template, node_name="", phase="Pending", scheduling_gates=(), deleting=False, nominated_node=""
+        situation.template,
+        claims=used,
+        node_name="",
+        phase="Pending",
+        scheduling_gates=(),
+        deleting=False,
+        nominated_node="",
     )
     claims = {**now.claims, **{claim.key: _to_come(claim) for claim in coming}}
     bound = {claim.key: fixed[claim.name] for claim in situation.next_claims if claim.name in fixed}

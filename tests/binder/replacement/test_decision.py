@@ -212,6 +212,21 @@ def test_generic_ephemeral_volumes_belong_to_the_pod() -> None:
     assert decision.why.next.startswith("nothing to replace")
 
 
+def test_an_ephemeral_volume_beside_does_not_keep_the_others_from_a_volume() -> None:
+    """Its claim comes with the next pod, so that it does not exist before."""
+    to_come = pod("db-2", claims=["data-db-2", PodClaim("db-2-scratch", ephemeral=True)])
+    decision = decide(changed(situation(*NODES, bound_claim(), old_volume(), NEW), template=to_come), ReplaceRequest())
+    assert isinstance(decision, Plan)
+    assert [swap.new for swap in decision.turn.swaps] == ["pv-new"]
+
+
+def test_a_claim_that_cannot_be_planned_is_not_given_up() -> None:
+    """Another claim of the pod does not exist, so that no volume can be chosen now."""
+    other = pod("db-2", claims=["data-db-2", "log-db-2"])
+    decision = decide(changed(situation(*NODES, bound_claim(), old_volume(), NEW), template=other), ReplaceRequest())
+    assert isinstance(decision, NotReplaced), decision
+
+
 def test_a_pod_that_nothing_creates_again_is_left_alone() -> None:
     bare = changed(situation(*BROKEN, NEW), replicas=None)
     assert "no controller" in why(decide(bare, ReplaceRequest()))

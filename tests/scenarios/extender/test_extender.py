@@ -18,6 +18,7 @@ from tests.scenarios.environment.drivers import Directories, endpoint_flag
 from tests.scenarios.environment.waiting import eventually
 from tests.scenarios.environment.world import World, zone_of
 from tests.scenarios.extender.extender_process import ExtendedScheduler, extended_scheduler
+from tests.scenarios.extender.sized_volumes import sized_volumes
 from tests.scenarios.processes.controller import start_controller
 
 PODS = 6
@@ -56,15 +57,7 @@ async def test_the_reserved_zone_wins(scheduling: ExtendedScheduler) -> None:
     world = scheduling.world
     controller = await start_controller(world)
     disks = await world.storage_class("annotate")
-    sizes = {f"app-{number}": f"{number}Gi" for number in range(1, PODS + 1)}
-    await world.volumes(
-        disks,
-        *(
-            world.volume(f"{zone}-{size.lower()}", disks, zone=zone, size=size)
-            for zone in ZONES
-            for size in sizes.values()
-        ),
-    )
+    sizes = await sized_volumes(world, disks, PODS)
     scheduling.scheduler.pause()
     for name, size in sizes.items():
         await scheduling.pod(name, {f"{name}-data": claim_spec(disks, size)})

@@ -16,6 +16,7 @@ from tests.scenarios.environment.documents import ZONES, Document, claim_spec
 from tests.scenarios.environment.waiting import eventually
 from tests.scenarios.environment.world import World
 from tests.scenarios.extender.extender_process import start_extender
+from tests.scenarios.extender.sized_volumes import sized_volumes
 from tests.scenarios.processes.controller import MANIFESTS, SYSTEM, apply_manifests, start_controller
 
 COMPONENT: Final = "second-kube-scheduler"
@@ -83,15 +84,7 @@ async def test_pods_of_both_schedulers_run_and_reservations_lead_the_second_one(
     world, name = second.world, second.name
     controller = await start_controller(world)
     disks = await world.storage_class("annotate")
-    sizes = {f"app-{number}": f"{number}Gi" for number in range(1, PODS + 1)}
-    await world.volumes(
-        disks,
-        *(
-            world.volume(f"{zone}-{size.lower()}", disks, zone=zone, size=size)
-            for zone in ZONES
-            for size in sizes.values()
-        ),
-    )
+    sizes = await sized_volumes(world, disks, PODS)
     for pod, size in sizes.items():
         await world.pod(pod, {f"{pod}-data": claim_spec(disks, size)}, extra={"schedulerName": name})
     reserved = await eventually(world.reserved, lambda reserved: len(reserved) == PODS, "all are reserved")

@@ -22,13 +22,13 @@ _PROVISION: Final = {
     "selected-at": "2026-01-01T00:00:00Z",
 }
 _ON_CLAIMS_AND_PODS: Final = (
-    *("reservation", "place", "volumes-side", "record"),
-    *("health", "quarantine", "modes", "provision"),
+    *("reservation", "place", "volumes-side", "record", "pins"),
+    *("health", "quarantine", "modes", "provision", "ahead"),
 )
 FORGERIES: Final[dict[str, tuple[str, ...]]] = {
     "forge-on-claim": (*_ON_CLAIMS_AND_PODS, "reservation", "reservation", "selected-node"),
     "forge-on-pod": _ON_CLAIMS_AND_PODS,
-    "forge-on-volume": ("volumes-side", "reservation", "place", "record", "modes"),
+    "forge-on-volume": ("volumes-side", "reservation", "place", "record", "modes", "ahead"),
     "forge-on-node": ("health", "place", "modes"),
 }
 """Operation -> the kinds of annotations it forges."""
@@ -46,11 +46,26 @@ def forged(kind: str, volume: str, pod: int, claim_uid: str = "") -> dict[str, s
         "volumes-side": {
             "reserved-for": claim,
             "reserved-for-uid": claim_uid or "forged",
+            "reserved-for-pod-uid": "forged",
             "reserved-by": "forged/99",
             **_TIMES,
             **place,
         },
         "record": {"claim-ref": f"{claim}/forged"},
+        "pins": {
+            "held-for": claim,
+            "held-set-uid": "forged",
+            "held-by": "forged/99",
+            "replaces": f"{claim}/forged/{volume}",
+            "was-for": f"{claim}/forged",
+            "namespace-uid": "forged",
+            "hold-replicas": "1000000",
+        },
+        "ahead": {
+            "awaits-node": "forged 9999-12-31T00:00:00Z",
+            "new-nodes": "join-volumes",
+            "new-node-within": "1000h",
+        },
         "provision": _PROVISION,
         "health": _HEALTH,
         "quarantine": _QUARANTINE,

@@ -34,10 +34,10 @@ from binder.model.demand import Demand
 from binder.model.ledger import Ledger
 from binder.model.view import PlanSettings, View
 from binder.model.waiting_pod import Waiting, all_waiting, refreshed
-from binder.new_nodes.joining import plan_with_new_nodes
+from binder.new_nodes.joining import with_new_nodes
 from binder.planning.claim_standing import mode_of
 from binder.planning.commitment import decisive
-from binder.planning.plan import Caches, holds_of, selections_of
+from binder.planning.plan import Caches, holds_of, plan, selections_of
 from binder.planning.pod_claims import open_claims
 from binder.planning.pod_demand import demand_of
 from binder.planning.spare_volumes import spare_volumes
@@ -357,7 +357,8 @@ def _decided(
     """
     try:
         with solving() as solve:
-            return {decision.pod.key: decision for decision in plan_with_new_nodes(view, pods, now, caches, solve)}
+            decisions = with_new_nodes(view, plan(view, pods, now, caches, solve), now, solve)
+            return {decision.pod.key: decision for decision in decisions}
     except Exception as error:
         if len(pods) == 1:
             return {pods[0].key: error}

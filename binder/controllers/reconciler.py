@@ -63,7 +63,8 @@ sooner.
 _KEEPING: Final = frozenset({Reason.NO_NODE_FITS, Reason.OTHER_POD_PENDING})
 KEEP_AT_MOST: Final = 30.0
 """Seconds for which a pod that has its volumes stays behind its gate because its room is booked for others.
-kube-scheduler places those within seconds; if it cannot for an unknown reason, the pod does not wait for ever.
+kube-scheduler places those within seconds of seeing them; if it cannot for an unknown reason, the pod does not wait for
+ever.
 """
 
 
@@ -198,7 +199,7 @@ class Reconciler:
     def _may_keep(self, decision: Reject) -> bool:
         """Whether the pod stays behind its gate: with its volumes, and room that is booked for others, not for ever."""
         progress, now = self._progress(decision.pod.key), self.clock.monotonic()
-        if decision.reason is not Reason.OTHER_POD_PENDING:
+        if decision.reason is not Reason.OTHER_POD_PENDING or decision.behind_gated:
             progress.kept_since = None
             return True
         if progress.kept_since is None:

@@ -97,13 +97,15 @@ class Wait:
 class Reject:
     """No assignment exists now, and these are the reasons, the most informative first.
 
-    `begun`: they are about volumes that name the pod's claims already.
+    `begun`: they are about volumes that name the pod's claims already. `behind_gated`: they are about room for pods
+    that kube-scheduler does not see yet, because our gate waits for their binds.
     """
 
     pod: Pod
     reason: Reason
     rejections: tuple[Rejection, ...]
     begun: bool = False
+    behind_gated: bool = False
 
 
 Decision = Reserve | Finish | Provision | Wait | Reject

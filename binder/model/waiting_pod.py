@@ -28,7 +28,8 @@ class WaitingPod:
     `released`: nothing of ours holds it back, so kube-scheduler may place it at any moment. `volumes`: those that it
     has or will have. `hints`: volumes reserved for its other claims by annotation, with their claims. `nodes`: the only
     ones possible for what is being provisioned, None for all; `made`: the claims of that. `open`: claims that may still
-    get any volume. `bound`: all of its claims are bound. `begun`: a volume names a claim of it that is not bound.
+    get any volume. `bound`: all of its claims are bound. `begun`: a volume was committed to it, not to a pod before it
+    that used the same claim; so it stays while the claim is bound and the volume still has the reservation.
     `ahead`: since when it has volumes for which no node existed, None if one did.
     """
 
@@ -73,9 +74,9 @@ def waiting_pod(
         if claim is None or unusable_state(claim, pod.uid if owned else "") is not None:
             return None
         if claim.volume_name:
-            runs = _bound(snapshot, claim, ties)
+            runs = _bound(snapshot, annotations, pod, claim, ties)
         else:
-            runs = _unbound(snapshot, annotations, claim, ties, ledger)
+            runs = _unbound(snapshot, annotations, pod, claim, ties, ledger)
         if not runs:
             return None
     if not (ties.volumes or ties.hints or ties.nodes):
@@ -107,24 +108,27 @@ def _common(nodes: set[str]) -> frozenset[str] | None:
     return frozenset(nodes) if len(nodes) == 1 else frozenset()
 
 
-def _bound(snapshot: Snapshot, claim: Claim, ties: _TieSet) -> bool:
+def _bound(snapshot: Snapshot, annotations: Annotations, pod: Pod, claim: Claim, ties: _TieSet) -> bool:
     """Add the volume that the claim names; False if the pod cannot run with it."""
     volume = snapshot.volumes.get(claim.volume_name)
     if volume is None or not (claim.bind_completed or requested_rejection(claim, volume) is None):
         return False
     ties.volumes.append(volume)
     ties.bound &= claim.bind_finished
+    ties.begun |= _made_with(annotations, volume, claim, pod) is True
     return True
 
 
-def _unbound(snapshot: Snapshot, annotations: Annotations, claim: Claim, ties: _TieSet, ledger: Ledger) -> bool:
+def _unbound(
+    snapshot: Snapshot, annotations: Annotations, pod: Pod, claim: Claim, ties: _TieSet, ledger: Ledger
+) -> bool:
     """Add what ties a claim without a volume; False if the pod cannot run with it."""
     ties.bound = False
     named = [snapshot.volumes[name] for name in sorted(snapshot.volumes_by_claim.get(claim.key, ()))]
     committed = _held(snapshot, claim, ledger) or committed_volume(claim, snapshot.classes, named)
     if committed is not None:
         ties.volumes.append(committed)
-        ties.begun = True
+        ties.begun |= _made_with(annotations, committed, claim, pod) is not False
         return True
     storage_class = snapshot.classes.get(class_of(claim))
     if storage_class is None or binding_mode(claim, snapshot.classes) != WAIT_FOR_FIRST_CONSUMER:
@@ -140,6 +144,14 @@ def _unbound(snapshot: Snapshot, annotations: Annotations, claim: Claim, ties: _
     else:
         ties.open.append(claim)
     return True
+
+
+def _made_with(annotations: Annotations, volume: Volume, claim: Claim, pod: Pod) -> bool | None:
+    """Return whether the volume was reserved for the claim when the pod existed; None if no reservation says so."""
+    reservation = annotations.reservation_of(volume)
+    if reservation is None or not reservation.is_for(claim):
+        return None
+    return reservation.was_made_with(pod)
 
 
 def _held(snapshot: Snapshot, claim: Claim, ledger: Ledger) -> Volume | None:

@@ -7,7 +7,7 @@ autoscaler where they differ, and for few pods at a time (binder.new_nodes.ahead
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
@@ -35,11 +35,11 @@ _MAX_OF_NEW: Final = 8
 """Reasons about new nodes that are reported before those about existing ones."""
 
 
-def plan_with_new_nodes(
-    view: View, pods: Iterable[Pod], now: datetime, caches: Caches | None = None, solve: Solve = solve
+def with_new_nodes(
+    view: View, decisions: tuple[Decision, ...], now: datetime, solve: Solve = solve
 ) -> tuple[Decision, ...]:
-    """Return one decision for each pod as `plan` does, some with a node that does not exist yet."""
-    decisions, new_nodes = plan(view, pods, now, caches, solve), view.new_nodes
+    """Return the decisions of a pass with those of pods that get volumes for a node that does not exist yet."""
+    new_nodes = view.new_nodes
     rejected = [decision for decision in decisions if isinstance(decision, Reject) and _may_join(view, decision)]
     if new_nodes is None or not rejected:
         return decisions

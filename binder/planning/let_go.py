@@ -38,7 +38,10 @@ def let_go(view: View, decision: Decision, bookings: Bookings) -> Decision:
             return decision
         return Reject(decision.pod, Reason.NO_NODE_FITS, (_unreachable(decision.pod, booked.volumes),))
     taken = bookings.place_alone(booked)
-    return Reject(decision.pod, Reason.OTHER_POD_PENDING, (_taken(taken),)) if taken else decision
+    if not taken:
+        return decision
+    gated = any(not other.waiting.released for other in bookings.at(taken).values())
+    return Reject(decision.pod, Reason.OTHER_POD_PENDING, (_taken(taken),), behind_gated=gated)
 
 
 def unreached(view: View, pod: Pod) -> Reject | None:

@@ -47,6 +47,7 @@ class VolumeReservation:
     """A volume's side: for which claim (key and uid) it is held, since when, until when, and by which holder.
 
     `zone` and `nodes` are as on the claim's side, and are written where the claim itself is not (mode prebind).
+    `pod_uid` is that of the pod for which it was made, empty if it does not say so.
     """
 
     claim: str
@@ -56,6 +57,11 @@ class VolumeReservation:
     holder: Holder
     zone: str = ""
     nodes: tuple[str, ...] = ()
+    pod_uid: str = ""
+
+    def was_made_with(self, pod: Pod) -> bool:
+        """Whether the pod is the one for which it was made, or existed then: times have whole seconds."""
+        return (self.pod_uid or None) == pod.uid or (pod.created is not None and pod.created < self.bound_at)
 
     def is_for(self, claim: Claim) -> bool:
         """Whether it names exactly this claim, not an earlier one of the same name, in force or not."""
@@ -126,6 +132,7 @@ class Annotations:
     expires_at = _key("expires-at")
     reserved_for = _key("reserved-for")
     reserved_for_uid = _key("reserved-for-uid")
+    reserved_for_pod = _key("reserved-for-pod-uid")
     reserved_by = _key("reserved-by")
     claim_ref = _key("claim-ref")
     """On a volume: the claim for which we wrote its claimRef. Without it a claimRef is another writer's."""
@@ -223,7 +230,8 @@ class Annotations:
         uid = values.get(self.reserved_for_uid) or None
         if claim and uid and bound_at and expires_at and holder:
             zone, nodes = self._place(values)
-            return Parsed(VolumeReservation(claim, uid, bound_at, expires_at, holder, zone, nodes))
+            pod_uid = values.get(self.reserved_for_pod, "")
+            return Parsed(VolumeReservation(claim, uid, bound_at, expires_at, holder, zone, nodes, pod_uid))
         return self._unreadable(zip(self._required, (claim, uid, bound_at, expires_at, holder), strict=True))
 
     def parse_claim(self, annotations: Pairs) -> Parsed[ClaimReservation]:
@@ -240,14 +248,18 @@ class Annotations:
 
     def for_volume(self, reservation: VolumeReservation) -> dict[str, str]:
         """Return the annotations for the volume."""
-        place = {self.reserved_zone: reservation.zone, self.reserved_nodes: ",".join(reservation.nodes)}
+        optional = {
+            self.reserved_for_pod: reservation.pod_uid,
+            self.reserved_zone: reservation.zone,
+            self.reserved_nodes: ",".join(reservation.nodes),
+        }
         return {
             self.reserved_for: reservation.claim,
             self.reserved_for_uid: reservation.claim_uid,
             self.bound_at: format_time(reservation.bound_at),
             self.expires_at: format_time(reservation.expires_at),
             self.reserved_by: str(reservation.holder),
-        } | {key: value for key, value in place.items() if value}
+        } | {key: value for key, value in optional.items() if value}
 
     def for_claim(self, reservation: ClaimReservation) -> dict[str, str | None]:
         """Return the annotations for the claim; None removes a key that an earlier reservation may have left."""
@@ -308,7 +320,8 @@ class Annotations:
 
     @cached_property
     def _of_volume(self) -> frozenset[str]:
-        return frozenset((*self._required, self.claim_ref, self.reserved_zone, self.reserved_nodes))
+        optional = (self.claim_ref, self.reserved_for_pod, self.reserved_zone, self.reserved_nodes)
+        return frozenset((*self._required, *optional))
 
     @cached_property
     def _of_pins(self) -> frozenset[str]:

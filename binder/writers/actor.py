@@ -127,7 +127,9 @@ class Applier:
 
     def _body(self, placement: Placement, decision: Reserve, now: datetime) -> Patch:
         claim = placement.claim
-        reservation = VolumeReservation(claim.key, claim.uid, now, now + self.settings.ttl, self.holder)
+        reservation = VolumeReservation(
+            claim.key, claim.uid, now, now + self.settings.ttl, self.holder, pod_uid=decision.pod.uid
+        )
         if decision.mode is Mode.ANNOTATE:
             return reserve_volume(reservation, self.settings.annotations)
         if _is_left_untouched(placement, decision.mode):

@@ -174,7 +174,13 @@ class TestDowngrade:
         unknown = {key.removeprefix(PREFIX) for key in keys - known}
         pins = {"hold-replicas", "held-for", "held-set-uid", "held-by", "replaces", "was-for", "namespace-uid"}
         on_classes = {"pool", "report-after", "topology", "new-nodes", "new-node-within"}
-        assert unknown == pins | on_classes | {"claim-ref", "sweeps", "selected-at", "awaits-node"}
+        assert unknown == pins | on_classes | {
+            "claim-ref",
+            "sweeps",
+            "selected-at",
+            "awaits-node",
+            "reserved-for-pod-uid",
+        }
         assert all(f"`{name}`" in PAGE for name in unknown)
 
     def test_after_uninstall_it_finds_nothing(self) -> None:

@@ -43,6 +43,7 @@ async def test_annotate_says_on_both_sides_what_is_held_until_when() -> None:
     assert world.annotations("persistentvolumes", "pv-1") == {
         "reserved-for": "default/data",
         "reserved-for-uid": "uid-persistentvolumeclaims-default/data",
+        "reserved-for-pod-uid": "uid-pods-default/web",
         "bound-at": "2026-01-01T12:00:00Z",
         "expires-at": "2026-01-01T12:10:00Z",
         "reserved-by": "host/7",

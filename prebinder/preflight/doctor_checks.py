@@ -4,6 +4,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import groupby
 from typing import Final
 
 from kube.objects.api_resource import Resource
@@ -95,9 +96,15 @@ def check_rights(allowed: Mapping[Need, bool | None]) -> Iterator[Check]:
         yield Check(
             "rights", CheckState.NOTE, f"{len(unknown)} unknown", "the server does not answer SelfSubjectAccessReviews"
         )
-    for need, answer in allowed.items():
-        if answer is False:
-            yield Check(str(need), CheckState.PROBLEM if need.vital else CheckState.NOTE, "not granted", need.without)
+    for without, needs in groupby((need for need, answer in allowed.items() if answer is False), _consequence):
+        first, *more = needs
+        subject = f"{first} and {len(more)} more" if more else str(first)
+        yield Check(subject, CheckState.PROBLEM if first.vital else CheckState.NOTE, "not granted", without[0])
+
+
+def _consequence(need: Need) -> tuple[str, str]:
+    """What is said once for rights of the same feature; a right that everything needs is named alone."""
+    return need.without, str(need) if need.vital else ""
 
 
 def check_gating(policies: Collection[str] | None) -> Check:

@@ -16,6 +16,8 @@ from kube.objects.api_resource import (
     NODE_POOLS,
     NODES,
     PODS,
+    RESOURCE_QUOTAS,
+    STATEFUL_SETS,
     STORAGE_CLASSES,
     VOLUMES,
     WATCHED,
@@ -83,6 +85,9 @@ def _controller_rights() -> Iterator[Need]:
     yield Need(PODS, "patch", "pods with our scheduling gate stay gated (component scheduling-gate)", vital=False)
     templates = "new nodes are expected to be like existing ones (component karpenter)"
     yield Need(NODE_POOLS, "list", templates, vital=False)
+    for resource in (STATEFUL_SETS, NAMESPACES, RESOURCE_QUOTAS):
+        for verb in _READ:
+            yield Need(resource, verb, "no volumes are held for replicas to come (component holds)", vital=False)
     for resource in (CLAIMS, VOLUMES):
         without = "binds of classes in mode complete are rejected (component complete)"
         yield Need(resource, "patch", without, vital=False, subresource="status")

@@ -20,8 +20,8 @@ from devcluster.cluster import DevCluster
 from tests.e2e.installation import COMPONENTS, SECONDS, rolled_out, write_overlay
 from tests.scenarios.environment.admin import Document
 from tests.scenarios.environment.waiting import eventually
-from tests.scenarios.operations.prometheus import PROGRAM, needs_prometheus
-from tests.scenarios.operations.test_monitoring import RULES, sooner
+from tests.scenarios.monitoring.prometheus import PROGRAM, needs_prometheus
+from tests.scenarios.monitoring.stage import RULES, sooner
 from tests.scenarios.processes.controller import MANIFESTS, SYSTEM
 
 pytestmark = needs_prometheus

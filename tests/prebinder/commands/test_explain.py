@@ -42,7 +42,7 @@ def test_in_a_pipe_a_page_is_printed_as_it_is_written(capsys: pytest.CaptureFixt
 def test_on_a_terminal_paragraphs_fit_the_window_and_commands_are_not_broken() -> None:
     lines = on_terminal(page_of("TopologyConflict"), 60).splitlines()
     assert "    kubectl get nodes -L topology.kubernetes.io/zone" in lines
-    assert "    Next: kubectl uncordon a1   (nodes in b cannot help)" in "\n".join(lines)
+    assert "      Next: kubectl uncordon a1   (if its maintenance is over; nodes in b cannot help)" in lines
     assert not any("```" in line or line.startswith("#") for line in lines)
     assert {line for line in lines if len(line.rstrip()) > 60} <= {
         f"    {line}" for line in page_of("TopologyConflict").splitlines()

@@ -13,12 +13,11 @@ import pytest
 
 from devcluster.control_plane.nodes import NodeSpec
 from tests.scenarios.environment.admin import Document
-from tests.scenarios.environment.documents import ZONE, claim_spec, claims_of
+from tests.scenarios.environment.documents import claims_of
 from tests.scenarios.environment.waiting import eventually, never
 from tests.scenarios.environment.world import World, zone_of
+from tests.scenarios.new_nodes.full_zone import full_zone, pod_of_one_cpu
 from tests.scenarios.processes.controller import start_controller
-
-ONE_CPU = {"requests": {"cpu": "1"}}
 
 
 @dataclass
@@ -60,26 +59,6 @@ async def autoscaler(world: World) -> AsyncIterator[Autoscaler]:
             await world.admin.delete("Node", name)
 
 
-async def full_zone(world: World, volumes: int) -> str:
-    """A class that joins new nodes, with volumes in a zone of one node, which another pod fills."""
-    disks = await world.storage_class("prebind")
-    annotations = {"metadata": {"annotations": {f"{world.prefix}new-nodes": "join-volumes"}}}
-    await world.admin.patch("StorageClass", disks, annotations)
-    zone = world.name("zone")
-    await world.cluster.add_nodes([NodeSpec(world.name("full"), zone, cpu="1")])
-    filler = {"containers": [{"name": "main", "image": "pause", "resources": ONE_CPU}], "nodeSelector": {ZONE: zone}}
-    await world.pod("filler", {}, extra=filler)
-    await world.all_run("filler")
-    await world.volumes(disks, *(world.volume(f"v{number}", disks, zone=zone) for number in range(volumes)))
-    return disks
-
-
-async def pod(world: World, name: str, disks: str, *, gated: bool) -> None:
-    mounts = [{"name": f"{name}-data", "mountPath": "/data"}]
-    container = {"name": "main", "image": "pause", "volumeMounts": mounts, "resources": ONE_CPU}
-    await world.pod(name, {f"{name}-data": claim_spec(disks)}, gated=gated, extra={"containers": [container]})
-
-
 @pytest.mark.parametrize("gated", [True, False], ids=["gated", "ungated"])
 async def test_pods_whose_volumes_are_in_a_full_zone_run_on_nodes_that_are_added_for_them(
     own_world: World, gated: bool
@@ -89,7 +68,7 @@ async def test_pods_whose_volumes_are_in_a_full_zone_run_on_nodes_that_are_added
     controller = await start_controller(world)
     async with autoscaler(world) as added:
         for number in range(3):
-            await pod(world, f"db-{number}", disks, gated=gated)
+            await pod_of_one_cpu(world, f"db-{number}", disks, gated=gated)
         await world.all_run("db-0", "db-1", "db-2", seconds=120)
         assert sorted(added.served) == ["db-0", "db-1", "db-2"]
         assert {zone_of(each) for each in (await world.own_volumes()).values()} == {world.name("zone")}
@@ -99,12 +78,10 @@ async def test_pods_whose_volumes_are_in_a_full_zone_run_on_nodes_that_are_added
 
 async def test_a_node_that_does_not_come_is_reported_and_nothing_more_is_committed(own_world: World) -> None:
     world = own_world
-    disks = await full_zone(world, 2)
-    within = {"metadata": {"annotations": {f"{world.prefix}new-node-within": "5s"}}}
-    await world.admin.patch("StorageClass", disks, within)
+    disks = await full_zone(world, 2, within="5s")
     controller = await start_controller(world)
     for name in ("db-0", "db-1"):
-        await pod(world, name, disks, gated=True)
+        await pod_of_one_cpu(world, name, disks, gated=True)
     (claim,) = await eventually(world.bound, bool, "one claim is bound")
     await world.event("WaitingForNewNode", claim.removesuffix("-data"))
     await never(world.bound, lambda bound: len(bound) > 1, "another volume is committed", looks=20)

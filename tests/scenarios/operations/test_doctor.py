@@ -31,8 +31,9 @@ async def test_the_manifests_grant_all_that_is_needed(
 ) -> None:
     flags = [f"--kubeconfig={await account(cluster)}", endpoint_flag(directories.driver)]
     code, checks = await doctor(capsys, *flags)
-    # The component karpenter is not applied: a cluster without Karpenter does not need it.
-    of_stories = ("StorageClass", "CSI driver", "volumes of type", "installation", "list nodepools.karpenter.sh")
+    # The components karpenter and holds are not applied.
+    of_components = ("list nodepools.karpenter.sh", "list statefulsets.apps and 5 more")
+    of_stories = ("StorageClass", "CSI driver", "volumes of type", "installation", *of_components)
     problems = [check for check in checks.values() if check["state"] != "ok"]
     assert [check for check in problems if not check["check"].startswith(of_stories)] == []
     assert checks["scheduling gate"]["found"].startswith("possible by components/gate-policy")

@@ -293,7 +293,7 @@ DUMPS = {
             storage_class("local-storage"),
             *NODES,
         ],
-        "on node gone",
+        "node gone",
     ),
     "another pod has the disk": Dump(
         "NoNodeFits",

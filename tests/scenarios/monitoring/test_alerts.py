@@ -1,170 +1,36 @@
-"""The dashboard and the alerts on a real Prometheus that scrapes real processes."""
+"""Every alert on a real Prometheus that scrapes real processes: each fires by its cause, and resolves without it."""
 
-import asyncio
-import json
-import re
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from copy import deepcopy
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import aiohttp
 import pytest
 import yaml
 
-from devcluster.driver.generation import Generation
 from devcluster.driver.health import VolumeFault
 from devcluster.processes.ports import LOOPBACK, free_ports
 from kube.decoding.decode_health import ADDONS_PREFIX
-from tests.controller_process import Process, running
+from tests.controller_process import running
 from tests.scenarios.environment import documents
 from tests.scenarios.environment.documents import claim_spec
-from tests.scenarios.environment.drivers import Directories, endpoint_flag, start_directories
 from tests.scenarios.environment.scheduler_pods import pod as scheduled_pod
 from tests.scenarios.environment.waiting import eventually
 from tests.scenarios.environment.world import World
 from tests.scenarios.health.probed_volumes import volumes
-from tests.scenarios.operations.prometheus import WINDOW, Prometheus, needs_prometheus
+from tests.scenarios.monitoring.prometheus import needs_prometheus
+from tests.scenarios.monitoring.stage import CONTROLLER, EXTENDER, RULES, Stage, staged
+from tests.scenarios.new_nodes.full_zone import full_zone, pod_of_one_cpu
 from tests.scenarios.processes.controller import (
     ACCOUNT,
-    MANIFESTS,
-    SYSTEM,
-    Controller,
     account,
-    apply_manifests,
     start_controller,
 )
-from tests.scenarios.processes.proxy import Call, Fault, Proxy, writes_of
-from tests.scenarios.processes.scheduler_process import HEAD, LEASE, is_leading
+from tests.scenarios.processes.proxy import Call, Fault, writes_of
 
 pytestmark = [needs_prometheus, pytest.mark.timeout(900)]
 
-CONTROLLER, EXTENDER, SCHEDULER = (f"pvc-prebinder-{name}" for name in ("controller", "extender", "scheduler"))
-RULES: Final[list[dict[str, Any]]] = yaml.safe_load(
-    (MANIFESTS / "components" / "alerts" / "prometheus_rule.yaml").read_text()
-)["spec"]["groups"]
-PANELS: Final = json.loads((MANIFESTS / "components" / "dashboard" / "pvc-prebinder.json").read_text())["panels"]
-SOONER: Final = {
-    "PVCPendingTooLong": ("> 900", "> 2"),
-    "PVCPrebinderPodsGated": ("> 900", "> 2"),
-    "CSIVolumeUnhealthyForDays": ("> 172800", "> 2"),
-    "PVCBindLatencyHigh": ("> 120", "> 0"),
-    "PodScheduleFailuresHigh": ("> 10", "> 0"),
-    "CSIHealthOutdated": ("> 900", "> 3"),
-    "PVCPrebinderWorkqueueStuck": ("> 300", "> 2"),
-    "PVCPrebinderExtenderSlow": ("> 0.25", "> 0"),
-}
-"""Thresholds too long for a test; all others are those that ship."""
 SWEEP_RATE: Final = 2
 DRIFT_SECONDS: Final = 180
 """The cache is compared every 30 s; what differs twice is drift, until the next comparison."""
-
-
-def sooner(groups: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the rules with seconds for minutes: ranges, and how long a state has to last."""
-    made = deepcopy(groups)
-    for rule in (rule for group in made for rule in group["rules"]):
-        rule["expr"] = re.sub(r"\[\d+[md](:?)(\d+m)?\]", _shorter, rule["expr"])
-        rule["expr"] = re.sub(r"offset \d+m", f"offset {WINDOW}", rule["expr"])
-        name = rule.get("alert", "")
-        if "for" in rule:
-            rule["for"] = "1s"
-        if name in SOONER:
-            shipped, short = SOONER[name]
-            assert shipped in rule["expr"], name
-            rule["expr"] = rule["expr"].replace(shipped, short)
-    return made
-
-
-def _shorter(window: re.Match[str]) -> str:
-    return f"[{WINDOW}:1s]" if window[1] else f"[{WINDOW}]"
-
-
-@dataclass
-class Stage:
-    """A world with two drivers, of which the second answers for one volume at a time; a controller with an extender,
-    behind a proxy; and a scheduler. Prometheus scrapes all of them.
-    """
-
-    world: World
-    driver: Directories
-    each: Directories
-    proxy: Proxy
-    controller: Controller
-    scheduler: Process
-    configuration: Path
-    extender: str
-    prometheus: Prometheus
-    disks: str
-
-    async def call_extender(self, body: bytes) -> None:
-        async with aiohttp.ClientSession() as session, session.post(f"http://{self.extender}/filter", data=body) as had:
-            await had.read()
-
-
-@asynccontextmanager
-async def staged(world: World, directory: Path, *more: str) -> AsyncIterator[Stage]:
-    """`more` are flags of the controller."""
-    await apply_manifests(world.cluster, ["scheduler"])
-    disks = await world.storage_class("complete")
-    driver = await start_directories(world.cluster, f"{world.namespace}.csi.example")
-    each = await start_directories(world.cluster, f"{world.namespace}-each.csi.example", Generation.HEALTH_GET)
-    file, address = directory / "scheduler.yaml", f"{LOOPBACK}:{free_ports(1)[0]}"
-    file.write_text(f"{HEAD}- schedulerName: {world.namespace}\n")
-    flags = ["--health-sweep-interval=1s", "--health-max-age=1s", "--quarantine", f"--extender-bind-address={address}"]
-    flags += [endpoint_flag(driver.driver), endpoint_flag(each.driver), *more]
-    own = [f"--config={file}", f"--annotation-prefix={world.prefix}"]
-    own += ["--lease-namespace", SYSTEM, "--lease-name", LEASE]
-    rights = await world.cluster.kubeconfig_for_service_account(SYSTEM, LEASE)
-    async with Proxy(world.cluster) as proxy, running("scheduler", rights, *own) as scheduler:
-        through = proxy.kubeconfig_for(await account(world.cluster))
-        controller = await start_controller(world, *flags, kubeconfig=through)
-        await is_leading(scheduler)
-        prometheus = await Prometheus.start(world.cluster, directory, sooner(RULES))
-        await prometheus.scrape(CONTROLLER, controller.metrics_address)
-        await prometheus.scrape(SCHEDULER, f"{LOOPBACK}:{scheduler.port}")
-        yield Stage(world, driver, each, proxy, controller, scheduler, file, address, prometheus, disks)
-        await prometheus.component.stop()
-        if not scheduler.stopped:
-            await scheduler.stop()
-        await controller.stop()
-    await driver.driver.stop()
-    await each.driver.stop()
-
-
-async def test_every_panel_of_the_dashboard_shows_something(own_world: World, tmp_path: Path) -> None:
-    hinted = await own_world.storage_class("annotate", "hinted")
-    async with staged(own_world, tmp_path) as stage:
-        made = await volumes(own_world, stage.driver, stage.disks, 4)
-        await own_world.volumes(hinted, own_world.volume("hinted", hinted, zone="zone-a"))
-        await own_world.pod("app", {"data": claim_spec(stage.disks)}, gated=True)
-        await own_world.pod("big", {"big": claim_spec(stage.disks, "1Ti")}, gated=True)
-        await own_world.admin.create(scheduled_pod(own_world, "plain"))
-        await own_world.all_run("app", "plain")
-        taken = (await own_world.bound())["data"]
-        stage.driver.break_volume(next(handle for name, handle in made.items() if name != taken), VolumeFault.GONE)
-        await stage.call_extender(json.dumps({"Pod": {"metadata": {"name": "p"}}, "NodeNames": ["node-1"]}).encode())
-        async with own_world.scheduler_paused():
-            await own_world.pod("hint", {"hinted": claim_spec(hinted)})
-            await eventually(
-                lambda: shown_by_none(stage.prometheus), lambda queries: not queries, "each panel has data"
-            )
-
-
-async def shown_by_none(prometheus: Prometheus) -> list[str]:
-    """Return the queries of the dashboard that have no result, or none but NaN."""
-    panels = [each for panel in PANELS for each in (panel, *panel.get("panels", ()))]
-    queries = [target["expr"] for panel in panels for target in panel.get("targets", ())]
-    assert len(queries) > 30
-    results = await asyncio.gather(*(prometheus.query(entered(query)) for query in queries))
-    return [query for query, result in zip(queries, results, strict=True) if not result]
-
-
-def entered(query: str) -> str:
-    """Return what Grafana sends: all clusters and namespaces, as at first."""
-    return re.sub(r"\$(cluster|namespace)\b", ".*", query.replace("$__rate_interval", WINDOW))
 
 
 async def test_alerts_fire_by_their_cause_and_resolve(own_world: World, tmp_path: Path) -> None:
@@ -177,6 +43,7 @@ async def test_alerts_fire_by_their_cause_and_resolve(own_world: World, tmp_path
         await the_driver_hangs(stage)
         await there_are_more_volumes_than_are_probed_in_time(stage)
         await claims_wait_in_three_namespaces(stage)
+        await a_node_does_not_come(stage)
         await a_bind_takes_its_time(stage)
         await reservations_expire(stage)
         await requests_to_the_extender_fail(stage)
@@ -253,6 +120,16 @@ async def claims_wait_in_three_namespaces(stage: Stage) -> None:
         await each.admin.delete("Pod", "big", each.namespace)
         await each.admin.delete("PersistentVolumeClaim", "big", each.namespace)
     await stage.prometheus.resolves(*waiting)
+
+
+async def a_node_does_not_come(stage: Stage) -> None:
+    """No autoscaler runs here. The node is no node of other parts of the story."""
+    world = stage.world
+    await pod_of_one_cpu(world, "ahead", await full_zone(world, 1, within="2s"), gated=True)
+    await stage.prometheus.fires("PVCNewNodeLate")
+    await world.admin.delete("Pod", "ahead", world.namespace)
+    await stage.prometheus.resolves("PVCNewNodeLate")
+    await world.admin.delete("Node", world.name("full"))
 
 
 async def a_bind_takes_its_time(stage: Stage) -> None:

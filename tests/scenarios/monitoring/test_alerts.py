@@ -34,12 +34,13 @@ DRIFT_SECONDS: Final = 180
 
 
 async def test_alerts_fire_by_their_cause_and_resolve(own_world: World, tmp_path: Path) -> None:
-    flags = "--reservation-ttl=10s", f"--health-sweep-rate={SWEEP_RATE}"
+    flags = "--reservation-ttl=10s", f"--health-sweep-rate={SWEEP_RATE}", "--hold-volumes"
     async with staged(own_world, tmp_path, *flags) as stage:
         prometheus = stage.prometheus
         assert await eventually(prometheus.firing, lambda firing: not firing, "nothing fires") == {}
         await volumes_become_unhealthy(stage)
         await a_report_is_unreadable(stage)
+        await a_replica_gets_no_volumes(stage)
         await the_driver_hangs(stage)
         await there_are_more_volumes_than_are_probed_in_time(stage)
         await claims_wait_in_three_namespaces(stage)
@@ -78,6 +79,18 @@ async def a_report_is_unreadable(stage: Stage) -> None:
         annotations = {"metadata": {"annotations": {key: text}}}
         await world.admin.patch("PersistentVolumeClaim", "reported", annotations, world.namespace)
         await change("CSIHealthReportsUnreadable")
+
+
+async def a_replica_gets_no_volumes(stage: Stage) -> None:
+    """Volumes are not held for classes in mode annotate."""
+    world, key = stage.world, f"{stage.world.prefix}hold-replicas"
+    hinted = await world.storage_class("annotate", "unheld")
+    wanting = documents.stateful_set(world.namespace, "wanting", {"data": claim_spec(hinted)}, replicas=0)
+    wanting["metadata"]["annotations"] = {key: "1"}
+    await world.admin.create(wanting)
+    await stage.prometheus.fires("PVCReplicasNotHeld")
+    await world.admin.patch("StatefulSet", "wanting", {"metadata": {"annotations": {key: None}}}, world.namespace)
+    await stage.prometheus.resolves("PVCReplicasNotHeld")
 
 
 async def the_driver_hangs(stage: Stage) -> None:

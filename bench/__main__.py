@@ -68,7 +68,7 @@ def main() -> None:
     for letter in arguments.only or PARTS:
         part = PARTS[letter]
         say(f"({letter}) {part.title}")
-        if letter in "cn" and (arguments.pairs or arguments.mode):
+        if letter in "cn" and (arguments.pairs or arguments.mode or arguments.limits or arguments.gated):
             part = replace(part, run=partial(_measure_chosen, _chosen_cases(letter, arguments)))
         results[letter] = _measure(letter, part, arguments)
         _print(f"({letter}) {part.title}", results[letter])
@@ -107,6 +107,12 @@ def _arguments() -> argparse.Namespace:
         help="parts c and n with these only: in-tree annotate prebind complete",
     )
     parser.add_argument(
+        "--limits",
+        choices=["default", "lifted"],
+        help="parts c and n with these limits of controller manager and scheduler only",
+    )
+    parser.add_argument("--gated", action="store_true", help="parts c and n without pods that ours does not gate")
+    parser.add_argument(
         "--repeat",
         type=int,
         metavar="N",
@@ -128,7 +134,13 @@ def _chosen_cases(letter: str, arguments: argparse.Namespace) -> list[pairs_benc
     every = (
         scaling_bench.cases(sizes) if letter == "n" else [case for size in sizes for case in pairs_bench.cases(size)]
     )
-    return [case for case in every if not arguments.mode or (case.mode or "in-tree") in arguments.mode]
+    return [
+        case
+        for case in every
+        if (not arguments.mode or (case.mode or "in-tree") in arguments.mode)
+        and (not arguments.limits or case.lifted is (arguments.limits == "lifted"))
+        and (not arguments.gated or case.gated or not case.mode)
+    ]
 
 
 def _print(title: str, rows: list[Row]) -> None:

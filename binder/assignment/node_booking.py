@@ -11,6 +11,7 @@ from binder.assignment.neighbourhood import Neighbourhood
 from binder.assignment.other_pods import OtherPods
 from binder.assignment.topologies import Topology
 from binder.booking.bookings import Bookings
+from binder.booking.node_sets import Booked
 from binder.booking.room import Attach, Room, attach_of
 from binder.booking.seats import Newcomer
 from binder.health.node_storage import reject_storage
@@ -133,6 +134,23 @@ class NodeBooking:
         if self._others is not None and self._others.is_tied(demand):
             self._others.take(demand, volumes.values(), node, self._fits(demand, attach))
         return self.take(demand, node, attach)
+
+    def left_out(self, demand: Demand, node: str, volumes: Mapping[str, Volume]) -> int:
+        """Return how many other users of its claims would have no room beside the pod on this node."""
+        attach, seated, without = attach_of_pod(demand, volumes), list[Booked](), 0
+        if not self.take(demand, node, attach):
+            return len(demand.users)
+        for user, own in demand.users:
+            shared = (volume for key, volume in volumes.items() if key in user.claim_keys)
+            booked = self._bookings.with_volumes(user, tuple(dict.fromkeys((*own, *shared))))
+            if booked is not None and self._seats.seat(booked):
+                seated.append(booked)
+            elif booked is not None:
+                without += 1
+        for booked in seated:
+            self._seats.remove(booked)
+        self.give_back(demand, node, attach)
+        return without
 
     def _fits(self, demand: Demand, attach: Attach) -> Callable[[Node], bool]:
         known = self._good.setdefault((attach, demand.needs_of_node), {})

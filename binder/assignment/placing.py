@@ -127,12 +127,15 @@ _MAX_COMPARED: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class PlacedPod:
-    """A pod with a topology, a node in it that fits the pod, and a volume for each claim key."""
+    """A pod with a topology, a node in it that fits the pod, and a volume for each claim key. `left_out`: other users
+    of its claims that have no room with them.
+    """
 
     demand: Demand
     topology: Topology
     node: str
     volumes: Mapping[str, Volume]
+    left_out: int = 0
 
     @property
     def attach(self) -> Attach:
@@ -177,7 +180,7 @@ class Placing:
             kind = self._kinds.setdefault(alike, _Kind(open_to))
         best: list[PlacedPod] = []
         for least, topology in self._worth_trying(demand, kind):
-            if best and least >= best[0].waste and len(best[0].volumes) == _claims_of(demand):
+            if best and least >= best[0].waste and _serves_all(best[0]):
                 break
             placed = self.in_topology(demand, topology)
             if placed is None and not self.booking.may_gain(demand):
@@ -260,7 +263,10 @@ class Placing:
         if not volumes:
             return None
         node = self.booking.node_for(demand, topology, volumes)
-        return None if node is None else PlacedPod(demand, topology, node, volumes)
+        if node is None:
+            return None
+        left_out = self.booking.left_out(demand, node, volumes) if demand.users else 0
+        return PlacedPod(demand, topology, node, volumes, left_out)
 
     def _optional(self, demand: Demand, topology: Topology, required: Mapping[str, Volume]) -> dict[str, Volume]:
         """Return volumes for claims that could also be provisioned: smallest claim first, as Kubernetes does."""
@@ -312,10 +318,11 @@ class Placing:
         )
 
 
-def _claims_of(demand: Demand) -> int:
-    return len(demand.required) + len(demand.optional)
+def _serves_all(placed: PlacedPod) -> bool:
+    claims = len(placed.demand.required) + len(placed.demand.optional)
+    return len(placed.volumes) == claims and not placed.left_out
 
 
-def _rank(placed: PlacedPod) -> tuple[int, int]:
-    """More of the optional claims first, then least capacity."""
-    return (-len(placed.volumes), placed.waste)
+def _rank(placed: PlacedPod) -> tuple[int, int, int]:
+    """More of the optional claims first, then room for most of the other users, then least capacity."""
+    return (-len(placed.volumes), placed.left_out, placed.waste)

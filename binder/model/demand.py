@@ -29,6 +29,7 @@ class Demand:
     it is permanently tied to that volume. `drivers`: claim key -> the driver of which the claim counts as a volume
     towards attach limits as long as it has none, for claims that may remain without. `shared`: claim key -> what other
     gated pods that use the claim need, where that differs from this pod's needs; `sharers` are the keys of those pods.
+    `users`: other gated pods that use its open claims, and the volumes that they have, some of them if there are many.
     `made`: claims for which a volume is to be made, so that there are neither required nor optional ones.
     """
 
@@ -45,6 +46,7 @@ class Demand:
     drivers: tuple[tuple[str, str], ...] = ()
     shared: tuple[tuple[str, tuple[UserNeeds, ...]], ...] = ()
     sharers: tuple[str, ...] = ()
+    users: tuple[tuple[Pod, tuple[Volume, ...]], ...] = ()
     made: tuple[Claim, ...] = ()
 
     @property

@@ -1,6 +1,6 @@
 """What a pod needs of us, from where each of its claims stands (binder.planning.claim_standing), and why if nothing."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -13,9 +13,11 @@ from binder.model.waiting_pod import waiting_pod
 from binder.planning.claim_standing import Anchor, Hinted, LeftAlone, Made, Open, Standing, standing_of
 from binder.planning.commitment import finish_of, hint_only, may_commit
 from binder.planning.made_volumes import demand_of_made, left_to_kubernetes
-from kube.objects.model import READ_WRITE_ONCE_POD, Claim, Pod
+from kube.objects.model import READ_WRITE_ONCE_POD, Claim, Pod, Volume
 from kube.store.node_view import used_volume
 
+_MAX_USERS: Final = 16
+"""Other users of a pod's claims for which room is looked for."""
 _WEAKEST_FIRST: Final = (Mode.OFF, Mode.ANNOTATE, Mode.PREBIND, Mode.COMPLETE)
 
 
@@ -47,7 +49,8 @@ def demand_of(view: View, pod: Pod, now: datetime) -> Demand | Finish | Wait | R
     in_use = _in_use(view, pod)
     if in_use is not None:
         return Reject(pod, Reason.VOLUME_IN_USE, (in_use,))
-    others = _other_users(view, pod, opened)
+    users = _other_users(view, pod, opened)
+    differing = _differing(view, pod, users)
     return Demand(
         pod=pod,
         mode=mode,
@@ -60,27 +63,43 @@ def demand_of(view: View, pod: Pod, now: datetime) -> Demand | Finish | Wait | R
         limits=limits,
         begun=any(standing.begun is not None for standing in standings if isinstance(standing, Anchor)),
         drivers=tuple(_drivers(view, standings)),
-        shared=tuple((key, tuple(dict.fromkeys(users.values()))) for key, users in others.items()),
-        sharers=tuple(sorted({user for users in others.values() for user in users})),
+        shared=tuple((key, tuple(dict.fromkeys(needs.values()))) for key, needs in differing.items()),
+        sharers=tuple(sorted({user for needs in differing.values() for user in needs})),
+        users=tuple(_with_volumes(view, users)),
     )
 
 
-def _other_users(view: View, pod: Pod, opened: Iterable[Open]) -> dict[str, dict[str, UserNeeds]]:
-    """Return by claim what other pods behind our gate need of their nodes, as far as it is not what this pod needs.
+def _other_users(view: View, pod: Pod, opened: Iterable[Open]) -> dict[str, list[Pod]]:
+    """Return by claim the other pods behind our gate that use it."""
+    snapshot, users = view.snapshot, dict[str, list[Pod]]()
+    for key in (standing.claim.key for standing in opened):
+        others = (snapshot.pods[user] for user in snapshot.pods_by_claim.get(key, ()) if user != pod.key)
+        gated = [other for other in others if _is_behind_our_gate(view, other)]
+        if gated:
+            users[key] = gated
+    return users
+
+
+def _differing(view: View, pod: Pod, users: Mapping[str, Sequence[Pod]]) -> dict[str, dict[str, UserNeeds]]:
+    """Return by claim what these pods need of their nodes, as far as it is not what this pod needs.
 
     A claim that several of them use gets a volume that lets each of them run, or none.
     """
-    others: dict[str, dict[str, UserNeeds]] = {}
-    for standing in opened:
-        key = standing.claim.key
-        for user in view.snapshot.pods_by_claim.get(key, ()):
-            other = view.snapshot.pods[user]
-            if user == pod.key or not _is_behind_our_gate(view, other):
-                continue
-            needs = _needs(view, other)
-            if needs != _needs(view, pod):
-                others.setdefault(key, {})[user] = needs
-    return others
+    if not users:
+        return {}
+    own, differing = _needs(view, pod), dict[str, dict[str, UserNeeds]]()
+    for key, others in users.items():
+        needs = {other.key: _needs(view, other) for other in others}
+        different = {user: need for user, need in needs.items() if need != own}
+        if different:
+            differing[key] = different
+    return differing
+
+
+def _with_volumes(view: View, users: Mapping[str, Sequence[Pod]]) -> Iterator[tuple[Pod, tuple[Volume, ...]]]:
+    each = {user.key: user for others in users.values() for user in others}
+    for key in sorted(each)[:_MAX_USERS]:
+        yield each[key], _volumes_of(view, each[key])
 
 
 def _is_behind_our_gate(view: View, pod: Pod) -> bool:
@@ -88,10 +107,13 @@ def _is_behind_our_gate(view: View, pod: Pod) -> bool:
 
 
 def _needs(view: View, pod: Pod) -> UserNeeds:
-    waiting = waiting_pod(view.snapshot, view.settings.annotations, pod, view.ledger)
-    volumes = () if waiting is None else (*waiting.volumes, *(volume for _, volume in waiting.hints))
-    affinities = tuple(volume.node_affinity for volume in volumes)
+    affinities = tuple(volume.node_affinity for volume in _volumes_of(view, pod))
     return UserNeeds(pod.node_selector, pod.node_affinity, pod.tolerations, affinities)
+
+
+def _volumes_of(view: View, pod: Pod) -> tuple[Volume, ...]:
+    waiting = waiting_pod(view.snapshot, view.settings.annotations, pod, view.ledger)
+    return () if waiting is None else (*waiting.volumes, *(volume for _, volume in waiting.hints))
 
 
 def _standings(view: View, pod: Pod, now: datetime) -> Sequence[Standing] | Demand | Wait | Reject:

@@ -62,7 +62,7 @@ async def test_a_stopped_driver_is_unknown_while_another_answers(
     assert (await probe(drivers, B)).state is HealthState.HEALTHY
     await pair[0].send(signal.SIGSTOP)
     stopped = asyncio.create_task(probe(drivers, A))
-    others = [await probe(drivers, B) for _ in range(20)]
+    others = [await probe(drivers, B) for _ in range(5)]
     assert {verdict.state for verdict in others} == {HealthState.HEALTHY}
     assert not stopped.done(), "the other driver had to wait"
     assert ((await stopped).state, (await stopped).reason) == (HealthState.UNKNOWN, "DeadlineExceeded")

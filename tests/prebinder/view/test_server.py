@@ -142,7 +142,8 @@ async def test_a_click_says_what_the_command_says(
     cluster = small()
     async with served(feed_of(cluster, tmp_path / "dump.json")) as browser:
         answer = (await browser.get(f"{WHY}?{query}")).document
-    main(["why", argument, "-n", "shop", "-f", str(tmp_path / "dump.json")])
+    # Without the line that names the next command to type.
+    main(["why", argument, "-n", "shop", "-f", str(tmp_path / "dump.json"), "--no-headers"])
     printed = capsys.readouterr().out
     assert answer["text"].split() == printed.split()
     assert answer["report"]["kind"] == "WhyReport"

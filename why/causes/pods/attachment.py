@@ -229,7 +229,7 @@ def reported_by_kubelet(facts: Facts, pod: Pod) -> Finding | None:
             (quoted(facts, event),),
             (step if user is None else end_of(facts, user, pod),),
         )
-        is_explained = code is Reason.ATTACH_CONFLICT or bool(driver)
+        is_explained = user is not None or bool(driver)
         during = "mount" if code is Reason.MOUNT_FAILED else "attach"
         return finding if is_explained else _explained(finding, during, event.note, pod)
     return None

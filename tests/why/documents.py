@@ -113,7 +113,10 @@ def node(name: str, zone: str = "a", *, cordoned: bool = False, cpu: str = "4") 
         "kind": "Node",
         "metadata": metadata(name, None, labels={ZONE: zone, "kubernetes.io/hostname": name}),
         "spec": {"unschedulable": cordoned},
-        "status": {"allocatable": {"cpu": cpu, "memory": "8Gi", "pods": "110"}},
+        "status": {
+            "allocatable": {"cpu": cpu, "memory": "8Gi", "pods": "110"},
+            "nodeInfo": {"kubeletVersion": "v1.37.1"},
+        },
     }
 
 

@@ -6,11 +6,13 @@ What cannot be read becomes an `Unreadable`, and reading continues after it.
 import re
 from collections.abc import Iterator
 from itertools import chain
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import yaml
 from msgspec import UNSET, Raw, Struct, UnsetType
+
+from why.reading.cut_short import lost_end
 
 _BLANK: Final = re.compile(rb"(?:\xef\xbb\xbf)?(?:[ \t\r\n]+|---(?=[ \t\r\n]|\Z))*")
 _SEPARATOR: Final = re.compile(rb"^---(?=[ \t\r\n]|\Z)", re.MULTILINE)
@@ -51,10 +53,13 @@ _RAW_LIST: Final = msgspec.json.Decoder(list[Raw])
 
 
 class Document(NamedTuple):
-    """A document as JSON, decoded as far as its envelope."""
+    """A document as JSON, decoded as far as its envelope. `lost`: what a list lacks that was cut off, empty if it is
+    whole.
+    """
 
     envelope: Envelope
     text: memoryview
+    lost: str = ""
 
 
 class Unreadable(NamedTuple):
@@ -173,6 +178,9 @@ def _yaml_document(contents: memoryview, at: int) -> tuple[Document | Unreadable
         value = yaml.load(bytes(contents[at:end]), Loader=_Loader)
         if value is None:
             return None, end
+        lost = lost_end(value) if end == len(contents) else ""
+        if lost:
+            return _cut_short(value, lost, _line(contents, end)), end
         text = memoryview(msgspec.json.encode(value))
         return Document(ENVELOPE.decode(text), text), end
     except yaml.MarkedYAMLError as error:
@@ -181,6 +189,16 @@ def _yaml_document(contents: memoryview, at: int) -> tuple[Document | Unreadable
         problem = _in_words(error)
     following = _NEXT_OBJECT.search(contents, at + 1, end)
     return Unreadable(_line(contents, at), problem), following.start() if following else end
+
+
+def _cut_short(value: dict[str, Any], lost: str, line: int) -> Document | Unreadable:
+    """Return what is left of a document without its end: a list without its last item, of an object nothing."""
+    problem = f"the file ends too early: {lost}"
+    items = value.get("items")
+    if not isinstance(items, list):
+        return Unreadable(line, problem)
+    whole = [Raw(msgspec.json.encode(item)) for item in items[:-1]]
+    return Document(Envelope("v1", "List", whole), memoryview(b""), problem)
 
 
 def _in_words(error: Exception) -> str:

@@ -1,9 +1,9 @@
 """The contents of files that the user names: of the file itself, or of what is below a directory or in an archive.
 
-Directories and archives are those that `kubectl cluster-info dump`, `oc adm must-gather`, sosreport and
-troubleshoot's support bundles make: objects between logs, tables and configurations. What does not begin as objects do
-is not read any further. No link is followed, nothing is extracted, and what is read is bounded: a part of a dump would
-give wrong answers, so exceeding a bound is an error.
+Directories and archives are those that `kubectl cluster-info dump`, `oc adm must-gather`, sosreport, and the support
+bundles of troubleshoot, Longhorn and Talos make: objects between logs, tables and configurations. What does not begin
+as objects do is not read any further. No link is followed, nothing is extracted, and what is read is bounded: a part of
+a dump would give wrong answers, so exceeding a bound is an error.
 """
 
 import bz2
@@ -12,6 +12,7 @@ import lzma
 import os
 import re
 import tarfile
+import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -19,7 +20,7 @@ from dataclasses import dataclass
 from io import BytesIO
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
-from stat import S_ISREG
+from stat import S_ISLNK, S_ISREG
 from typing import BinaryIO, Final, NamedTuple, Protocol, cast
 
 from why.errors import WhyError
@@ -45,9 +46,17 @@ _BLOCK: Final = 1 << 20
 _TAR: Final = slice(257, 262)
 """Where the header of a tar file has its mark, `ustar`."""
 
-_DAMAGED: Final = (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile, OSError, ValueError)
+_ZIP: Final = b"PK\x03\x04"
+_DAMAGED: Final = (
+    *(tarfile.TarError, zipfile.BadZipFile, EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile, OSError),
+    # Of a zip file with a password, and of a method of compression that Python does not have.
+    *(ValueError, RuntimeError),
+)
 
 _BEGINNING: Final = re.compile(rb"(?:\xef\xbb\xbf)?(?:\s+|#[^\n]*\n)*(?:[{\[]|---\s|\w+:)")
+_ITEMS: Final = b"items:\n"
+"""How a list begins that a Go program wrote without what it is a list of; the file's name says that."""
+
 _NO_OBJECTS: Final = re.compile(r"\.(?:log|txt|html?|md)(?:\.|$)|\.log\b", re.IGNORECASE)
 
 
@@ -93,6 +102,10 @@ def _of_file(name: str, file: BinaryIO, limits: ReadLimits) -> Iterator[FilePart
         file = BytesIO(file.read())
     head = file.read(512)
     file.seek(0)
+    if head.startswith(_ZIP):
+        with _intact(name):
+            yield from _in_zip(name, file, limits)
+        return
     unpack = _unpacker(head)
     if unpack is None and not _is_tar(head):
         yield FilePart(name, _mapped(file), named=True)
@@ -210,6 +223,22 @@ def _in_archive(name: str, stream: _Stream, limits: ReadLimits) -> Iterator[File
                 yield FilePart(f"{name}/{member.name}", memoryview(head + file.read()), named=False)
 
 
+def _in_zip(name: str, file: BinaryIO, limits: ReadLimits) -> Iterator[FilePart]:
+    """Yield what is in a zip file, as Longhorn, Harvester and Talos make them."""
+    budget = _Budget(name, limits)
+    with zipfile.ZipFile(file) as archive:
+        for member in archive.infolist():
+            budget.file()
+            if member.is_dir() or S_ISLNK(member.external_attr >> 16) or _NO_OBJECTS.search(member.filename):
+                continue
+            with archive.open(member) as content:
+                stream = _Stream(f"{name}/{member.filename}", content, limits)
+                if _has_objects(stream.peek(_SNIFFED)):
+                    contents = stream.all()
+                    budget.objects(len(contents))
+                    yield FilePart(f"{name}/{member.filename}", memoryview(contents), named=False)
+
+
 def _below(path: str, limits: ReadLimits) -> Iterator[FilePart]:
     budget = _Budget(path, limits)
     for folder, folders, files in os.walk(path, onerror=_raise):
@@ -252,4 +281,6 @@ def _of_member(path: str, budget: _Budget, limits: ReadLimits) -> Iterator[FileP
 
 
 def _has_objects(head: bytes) -> bool:
+    if head.startswith(_ITEMS):
+        return True
     return _BEGINNING.match(head) is not None and b"apiVersion" in head and b"kind" in head

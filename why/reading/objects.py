@@ -5,6 +5,7 @@ list, once to decode the object.
 """
 
 import re
+from pathlib import PurePath
 from typing import Final, Protocol
 
 import msgspec
@@ -12,6 +13,7 @@ from msgspec import UNSET, Raw, Struct
 
 from why.errors import WhyError
 from why.reading.documents import ENVELOPE, TOO_DEEP, Document, Unreadable, documents
+from why.reading.resources import RESOURCES
 
 EXPECTED: Final = "Expected YAML or JSON objects, as `kubectl get ... -o json` prints them"
 
@@ -21,6 +23,11 @@ _HEAD: Final = re.compile(rb'\s*\{\s*"apiVersion"\s*:\s*"([^"\\]*)"\s*,\s*"kind"
 
 _KIND: Final = re.compile(rb"\bkind\"?\s*:\s*\"?(\w+)")
 _LOOKED_AT: Final = 64 << 10
+
+
+_API_OF: Final = {
+    resource.kind: f"{resource.group}/{resource.version}".removeprefix("/") for resource in RESOURCES.values()
+}
 
 
 class _Status(Struct):
@@ -54,12 +61,15 @@ def pass_objects(contents: memoryview, source: str, sink: ObjectSink) -> int:
     for document in documents(contents):
         if isinstance(document, Unreadable):
             faults.append(f"{source}, line {document.line}: {document.problem}")
-            sink.damaged |= _kinds_in(contents)
+            sink.damaged |= _kinds_in(contents, source)
             continue
         if document.envelope.kind == "Status":
             faults.append(f"{source}: the API server's answer instead of objects: {_message(document)}")
             continue
         count += 1
+        if document.lost:
+            faults.append(f"{source}: {document.lost}")
+            sink.damaged |= _kinds_in(contents, source)
         try:
             _add_document(document, source, sink)
         except RecursionError:
@@ -70,9 +80,20 @@ def pass_objects(contents: memoryview, source: str, sink: ObjectSink) -> int:
     return count
 
 
-def _kinds_in(contents: memoryview) -> set[str]:
-    """Return the kinds that are named where a damaged file begins: what is missing of it is mostly one of these."""
-    return {name.decode().removesuffix("List") for name in _KIND.findall(contents[:_LOOKED_AT])}
+def _kinds_in(contents: memoryview, source: str) -> set[str]:
+    """Return the kinds that are named where a damaged file begins: what is missing of it is mostly one of these.
+
+    So is the kind that the file has its name of: a list as the API returns it names its kind at its end only.
+    """
+    named = {name.decode().removesuffix("List") for name in _KIND.findall(contents[:_LOOKED_AT])}
+    return (named | {_kind_of(source)}) - {""}
+
+
+def _kind_of(source: str) -> str:
+    """Return the kind that a file has its name of, as `nodes.yaml` or `systemPods.yaml`, empty if it has another."""
+    stem = PurePath(source).name.partition(".")[0].lower()
+    named = [resource for resource in RESOURCES.values() if stem.endswith(resource.plural)]
+    return max(named, key=lambda resource: len(resource.plural)).kind if named else ""
 
 
 def _message(status: Document) -> str:
@@ -85,6 +106,9 @@ def _message(status: Document) -> str:
 
 def _add_document(document: Document, source: str, sink: ObjectSink) -> None:
     api, kind, items = document.envelope.api_version or "", document.envelope.kind or "", document.envelope.items
+    if items and not kind and (named := _kind_of(source)):
+        # As Go's typed clients return a list, and talosctl and others write it: without what it is a list of.
+        api, kind = _API_OF[named], f"{named}List"
     if items is UNSET or not kind.endswith("List"):
         sink.take(bytes(document.text), api, kind, source)
         return

@@ -2,11 +2,12 @@
 
 The layouts are those of `kubectl cluster-info dump --output-directory` (clusterinfo_dump.go), of `oc adm inspect`,
 which must-gather calls, of the plugin kubernetes of sosreport, of troubleshoot's collector clusterResources, and of
-Longhorn's support bundles. Logs, tables and texts lie between.
+the support bundles of Longhorn and Talos, which are zip files. Logs, tables and texts lie between.
 """
 
 import gzip
 import json
+import zipfile
 from collections.abc import Callable, Mapping
 from io import BytesIO
 from pathlib import Path
@@ -33,6 +34,7 @@ from tests.why.dumps.test_partial_dumps import CHANGES
 from why.errors import WhyError
 from why.explain.answering import report_on
 from why.explain.targets import parse_target
+from why.facts.facts import Source
 from why.reading.dump import read_dump
 from why.report.report import Item
 
@@ -159,6 +161,23 @@ def longhorn() -> Files:
     return files
 
 
+def talos() -> Files:
+    """`talosctl support`: of the objects only nodes and the pods of the system, in lists that do not say of what."""
+    files: Files = {
+        "cluster/kubernetesResources/nodes.yaml": untyped(of("Node")),
+        "cluster/kubernetesResources/systemPods.yaml": untyped(of("Pod", "kube-system")),
+        "10.5.0.2/talosResources/machineconfigs.yaml": b"metadata:\n    namespace: config\nspec: {}\n",
+        "10.5.0.2/dmesg.log": LOG,
+    }
+    return files
+
+
+def untyped(items: list[Document]) -> bytes:
+    """A list as Go's typed clients return it, as YAML."""
+    stripped = [{key: value for key, value in each.items() if key not in {"kind", "apiVersion"}} for each in items]
+    return yaml.safe_dump({"items": stripped, "metadata": {"resourceVersion": "1"}}).encode()
+
+
 def mixed(items: list[Document]) -> Document:
     """A list as kubectl prints it: its kind comes last."""
     return {"apiVersion": "v1", "items": items, "kind": "List", "metadata": {"resourceVersion": ""}}
@@ -206,6 +225,28 @@ def test_what_kubectl_cluster_info_dump_lacks_is_not_missing_from_the_cluster(tm
     assert item.code == "TopologyConflict"
     assert VERDICT in " ".join(each.found for each in item.evidence)
     assert {each.resource for each in item.skipped} >= {"persistentvolumeclaims"}
+
+
+def test_what_talosctl_support_lacks_counts_as_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "support.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in talos().items():
+            archive.writestr(name, content)
+    dump = read_dump([str(path)], BytesIO(), NOW)
+    assert set(dump.facts.snapshot.nodes) == {"a1", "b1"}
+    assert Source.PODS in dump.facts.read
+    assert dump.faults == []
+    with pytest.raises(WhyError, match="db-0"):
+        answer(path)
+
+
+def test_a_layout_may_come_as_a_zip_file(tmp_path: Path) -> None:
+    path = tmp_path / "supportbundle.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in longhorn().items():
+            archive.writestr(name, content)
+    item = answer(path)
+    assert (item.code, item.next) == ("TopologyConflict", ("kubectl uncordon a1",))
 
 
 def test_one_layout_completes_another(tmp_path: Path) -> None:

@@ -6,7 +6,9 @@ import io
 import json
 import lzma
 import os
+import stat
 import tarfile
+import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -51,6 +53,12 @@ def written(folder: Path, files: Mapping[str, bytes] = MUST_GATHER) -> Path:
 
 
 def archived(path: Path, mode: str, files: Mapping[str, bytes] = MUST_GATHER) -> Path:
+    """Make an archive: a tar file in a mode of `tarfile`, or a zip file."""
+    if mode == "zip":
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as made:
+            for name, content in files.items():
+                made.writestr(name, content)
+        return path
     with tarfile.open(path, mode) as archive:  # type: ignore[call-overload]
         for name, content in files.items():
             member = tarfile.TarInfo(name)
@@ -71,7 +79,7 @@ def test_of_a_directory_only_what_begins_as_objects_do_is_read(tmp_path: Path) -
     assert contents[OBJECTS[0]] == NODE
 
 
-@pytest.mark.parametrize("mode", ["w", "w:gz", "w:bz2", "w:xz"])
+@pytest.mark.parametrize("mode", ["w", "w:gz", "w:bz2", "w:xz", "zip"])
 def test_an_archive_is_read_as_the_directory_that_it_was(tmp_path: Path, mode: str) -> None:
     contents = read(archived(tmp_path / "bundle", mode))
     assert sorted(contents) == OBJECTS
@@ -150,12 +158,21 @@ BOUNDS = [
 
 
 @pytest.mark.parametrize(("limits", "message"), BOUNDS)
-@pytest.mark.parametrize("mode", ["", "w", "w:gz"])
+@pytest.mark.parametrize("mode", ["", "w", "w:gz", "zip"])
 def test_what_exceeds_a_bound_is_an_error(tmp_path: Path, limits: ReadLimits, message: str, mode: str) -> None:
     """A part of it would look like a cluster that lacks the rest."""
     path = archived(tmp_path / "bundle", mode) if mode else written(tmp_path)
     with pytest.raises(WhyError, match=message):
         read(path, limits)
+
+
+def test_no_link_of_a_zip_file_is_read(tmp_path: Path) -> None:
+    path = archived(tmp_path / "bundle.zip", "zip", {"pods.json": PODS})
+    link = zipfile.ZipInfo("link.json")
+    link.external_attr = (stat.S_IFLNK | 0o777) << 16
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr(link, PODS)
+    assert list(read(path)) == ["pods.json"]
 
 
 @pytest.mark.parametrize("inner", ["logs", "tar"])
@@ -169,7 +186,7 @@ def test_so_is_a_file_that_becomes_too_large(tmp_path: Path, inner: str) -> None
         read(path, ReadLimits(unpacked_bytes=100_000))
 
 
-@pytest.mark.parametrize("mode", ["w:gz", "w:bz2", "w:xz"])
+@pytest.mark.parametrize("mode", ["w:gz", "w:bz2", "w:xz", "zip"])
 @pytest.mark.parametrize("kept", [0.3, 0.6, 0.95])
 def test_a_damaged_archive_is_an_error(tmp_path: Path, mode: str, kept: float) -> None:
     path = archived(tmp_path / "bundle", mode, {f"{number}.json": os.urandom(2000) for number in range(20)})

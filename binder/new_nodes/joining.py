@@ -15,12 +15,14 @@ from typing import Final
 from binder.assignment.volume_policy import reject_health
 from binder.matching.matching import class_of
 from binder.matching.rejection import Reason, Rejection
-from binder.model.decision import COMMITTING, Decision, Mode, Reject, Reserve
+from binder.model.decision import COMMITTING, Decision, Mode, Provision, Reject, Reserve, Wait
 from binder.model.new_nodes import NewNodes, Place
 from binder.model.view import View
 from binder.model.waiting_pod import all_waiting, with_ledger
 from binder.new_nodes.ahead import PodAhead, places_of, pods_ahead
+from binder.new_nodes.letting_go import reject_letting_go
 from binder.new_nodes.templates import Templates, is_new, templates
+from binder.planning.claim_standing import mode_of
 from binder.planning.plan import Caches, holds_of, plan
 from binder.planning.pod_claims import open_claims
 from binder.rebalance.integer_program import Solve, solve
@@ -82,7 +84,9 @@ class _Joining:
         planned = plan(extended, pods, self.now, Caches(), self.solve) if nodes else ()
         for decision in sorted(planned, key=_urgency):
             before = by_key[decision.pod.key]
-            if not isinstance(decision, Reserve):
+            if isinstance(decision, Provision) and is_new(decision.node) and self._obstacle(decision.pod) is None:
+                decided[decision.pod.key] = Wait(decision.pod, Reason.DYNAMIC_CLASS)
+            elif not isinstance(decision, Reserve):
                 decided[decision.pod.key] = self._rejection(before, decision, added)
             elif decision.mode not in COMMITTING or not self._is_healthy(decision):
                 continue
@@ -114,20 +118,23 @@ class _Joining:
     def _rejection(self, before: Reject, after: Decision | None, added: Templates) -> Reject:
         """Return why the pod was rejected before, with why no new node helps."""
         about = [each for each in after.rejections if is_new(each.subject)] if isinstance(after, Reject) else []
-        local = self._local_volumes(before.pod)
-        if local:
-            wanted = "a volume that is accessible from a node still to be added"
-            evidence = Rejection(Reason.ROOM_WITHOUT_DISK, local[0], wanted, "a volume of one node only")
-            return Reject(before.pod, Reason.ROOM_WITHOUT_DISK, (evidence, *before.rejections)[:_MAX_EVIDENCE])
-        return _with_evidence(before, [*added.faults, *about])
+        obstacle = self._obstacle(before.pod)
+        if obstacle is not None and obstacle.reason is Reason.ROOM_WITHOUT_DISK:
+            return Reject(before.pod, Reason.ROOM_WITHOUT_DISK, (obstacle, *before.rejections)[:_MAX_EVIDENCE])
+        return _with_evidence(before, [*([obstacle] if obstacle is not None else []), *added.faults, *about])
 
-    def _local_volumes(self, pod: Pod) -> list[str]:
-        """Return volumes that fit the pod's claims, if each one for a claim belongs to a single node."""
-        for claim in open_claims(pod, self.view.snapshot):
+    def _obstacle(self, pod: Pod) -> Rejection | None:
+        """Return why no new node helps, whatever it is like: a disk of one node, or a rule of mode provision."""
+        snapshot, settings = self.view.snapshot, self.view.settings
+        claims = open_claims(pod, snapshot)
+        if all(mode_of(snapshot.classes[class_of(claim)], settings) is Mode.PROVISION for claim in claims):
+            return reject_letting_go(pod, claims, snapshot, settings.annotations)
+        for claim in claims:
             volumes = list(self.view.index.candidates(claim))
             if volumes and all(map(_is_local, volumes)):
-                return [volume.name for volume in volumes]
-        return []
+                wanted = "a volume that is accessible from a node still to be added"
+                return Rejection(Reason.ROOM_WITHOUT_DISK, volumes[0].name, wanted, "a volume of one node only")
+        return None
 
 
 def _extended(view: View, added: Templates) -> View:

@@ -107,8 +107,9 @@ def _rejection(demand: Demand, lacking: Sequence[Rejection], unfit: Sequence[Rej
     evidence = (*lacking, *unfit)[:MAX_EVIDENCE]
     if demand.begun:
         return Reject(demand.pod, Reason.PARTLY_PROVISIONED, (*evidence, *_tied_by(demand))[:MAX_EVIDENCE])
-    # A node that lacks room for the pod only says less than one that lacks storage only.
-    reason = Reason.INSUFFICIENT_STORAGE if lacking and not unfit else Reason.NO_NODE_FITS
+    # A node that lacks room for the pod only says less than one that lacks storage only; being elsewhere is no lack.
+    lacks_storage = any(each.reason is not Reason.TOPOLOGY_NOT_ALLOWED for each in lacking)
+    reason = Reason.INSUFFICIENT_STORAGE if lacks_storage and not unfit else Reason.NO_NODE_FITS
     return Reject(demand.pod, reason, evidence)
 
 

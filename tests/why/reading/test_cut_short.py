@@ -109,7 +109,7 @@ def test_a_whole_object_has_its_end(document: Document) -> None:
     assert lost_end(document) == ""
 
 
-def test_what_a_person_wrote_may_be_incomplete() -> None:
+def test_a_manifest_may_be_incomplete() -> None:
     manifest = claim()
     del manifest["metadata"]["creationTimestamp"], manifest["status"]
     assert lost_end(manifest) == ""

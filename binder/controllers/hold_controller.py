@@ -102,7 +102,7 @@ class HoldController:
         for each in plan.holds:
             if await self._hold(each):
                 held[each.replica.owner.key].add(each.replica.ordinal)
-        self._report(plan, held)
+        self._report(plan, held, now)
         return PASS_SECONDS if held or plan.unheld or plan.holds or plan.endings or self._missing_since else None
 
     def _world(self) -> HoldWorld:
@@ -181,9 +181,9 @@ class HoldController:
             except FASTER:
                 await self._client.volume(volume.name)
 
-    def _report(self, plan: HoldPlan, held: dict[str, set[int]]) -> None:
+    def _report(self, plan: HoldPlan, held: dict[str, set[int]], now: datetime) -> None:
         self._metrics.passed(sum(map(len, held.values())), len({each.owner.key for each in plan.unheld}))
-        self._announcer.passed(plan, held, self._store.stateful_sets.items)
+        self._announcer.passed(plan, held, self._store.stateful_sets.items, now)
 
     @contextmanager
     def _following(self) -> Iterator[None]:

@@ -134,6 +134,9 @@ class Reason(StrEnum):
     VOLUME_RELEASED = "VolumeReleased"
     VOLUME_FAILED = "VolumeFailed"
     POD_TERMINATING = "PodTerminating"
+    # What `why` says of a StatefulSet's replicas to come.
+    VOLUMES_HELD = "VolumesHeld"
+    VOLUMES_NOT_HELD = "VolumesNotHeld"
     # What `why` reports if there is no problem, or if it is inconclusive.
     BOUND = "Bound"
     SCHEDULED = "Scheduled"

@@ -1,18 +1,20 @@
 """What is said and counted about volumes that are held for replicas to come: one Event on the set for each news."""
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from binder.holds.ending import HoldCause, HoldEnding
 from binder.holds.hold_pass import HoldPlan, UnheldReplica
+from binder.reporting.hold_words import HELD, NOT_HELD, ordinals_text
 from binder.reporting.rejection_note import NOTE_BYTES, shortened
 from kube.client.event_recorder import EventDraft, EventSink, ObjectRef
 from kube.objects.stateful_set import StatefulSet
 
-HELD: Final = "VolumesHeld"
-NOT_HELD: Final = "VolumesNotHeld"
+REPEATED: Final = timedelta(minutes=30)
+"""After that time a replica that still gets none is reported again: the API server forgets Events after an hour."""
 
 
 class HoldMetrics:
@@ -45,30 +47,41 @@ class HoldMetrics:
 
 
 class HoldAnnouncer:
-    """Publishes an Event when what is held for a set changes, or why a replica gets none; never the same twice."""
+    """Publishes an Event when what is held for a set changes, or why a replica gets none; the latter again while it
+    lasts.
+    """
 
     def __init__(self, sink: EventSink) -> None:
         self._sink = sink
-        self._published: dict[str, str] = {}
+        self._published: dict[str, tuple[str, datetime]] = {}
 
-    def passed(self, plan: HoldPlan, held: Mapping[str, Iterable[int]], owners: Mapping[str, StatefulSet]) -> None:
+    def passed(
+        self, plan: HoldPlan, held: Mapping[str, Iterable[int]], owners: Mapping[str, StatefulSet], now: datetime
+    ) -> None:
         """Report on every set: `held` are by its key the ordinals that have all volumes after the pass."""
         unheld = {each.owner.key: each for each in plan.unheld}
-        for key in sorted({*held, *unheld}):
+        reported = {key for key, owner in owners.items() if owner.uid in self._published}
+        for key in sorted({*held, *unheld, *reported}):
             owner = owners.get(key)
             if owner is not None:
-                self._report(owner, sorted(held.get(key, ())), unheld.get(key), plan.endings)
-        self._published = {
-            uid: note for uid, note in self._published.items() if uid in {each.uid for each in owners.values()}
-        }
+                self._report(owner, sorted(held.get(key, ())), unheld.get(key), plan.endings, now)
+        known = {each.uid for each in owners.values()}
+        self._published = {uid: published for uid, published in self._published.items() if uid in known}
 
     def _report(
-        self, owner: StatefulSet, held: list[int], unheld: UnheldReplica | None, endings: Iterable[HoldEnding]
+        self,
+        owner: StatefulSet,
+        held: list[int],
+        unheld: UnheldReplica | None,
+        endings: Iterable[HoldEnding],
+        now: datetime,
     ) -> None:
         note = f"Volumes are held for {ordinals_text(held)}" if held else "No volumes are held"
         if unheld is not None:
             which = "any replica" if unheld.ordinal is None else f"replica {unheld.ordinal}"
             note = f"{note}; none for {which}: {unheld.why}"
+        elif not held:
+            note = f"{note}: no replica to come needs any"
         lost = [
             f"{each.volume.name} ({each.cause}{f': {each.why}' if each.why else ''})"
             for each in endings
@@ -76,21 +89,10 @@ class HoldAnnouncer:
         ]
         if lost:
             note = f"{note}; given up: {', '.join(lost)}"
-        if self._published.get(owner.uid) == note:
+        before, since = self._published.get(owner.uid, ("", now))
+        if before == note and (unheld is None or now - since < REPEATED):
             return
-        self._published[owner.uid] = note
+        self._published[owner.uid] = (note, now)
         kind, reason = ("Normal", HELD) if unheld is None else ("Warning", NOT_HELD)
         regarding = ObjectRef("apps/v1", "StatefulSet", owner.name, owner.namespace, owner.uid)
         self._sink.publish(EventDraft(regarding, None, kind, reason, "Hold", shortened(note, NOTE_BYTES)))
-
-
-def ordinals_text(ordinals: list[int]) -> str:
-    """Return ordinals in words: `replica 3`, or `replicas 3-5, 7`."""
-    runs: list[tuple[int, int]] = []
-    for ordinal in ordinals:
-        if runs and runs[-1][1] + 1 == ordinal:
-            runs[-1] = (runs[-1][0], ordinal)
-        else:
-            runs.append((ordinal, ordinal))
-    words = ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
-    return f"replica{'s' if len(ordinals) != 1 else ''} {words}"

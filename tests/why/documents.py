@@ -225,6 +225,24 @@ def assert_problem(item: Item, code: Reason) -> None:
     assert item.next
 
 
+def held_for(owner: str, ordinal: int, name: str, set_uid: str = "uid-set", template: str = "data") -> Document:
+    """A volume of zone a that is held for a replica to come of a StatefulSet."""
+    claim_name = f"{template}-{owner}-{ordinal}"
+    notes = {"held-for": f"{NAMESPACE}/{claim_name}", "held-set-uid": set_uid, "held-by": "one/1"}
+    marks = {f"scheduler.cloud.example/{key}": text for key, text in notes.items()}
+    about: Document = {"claim": claim_name, "claim_uid": "", "phase": "Available", "metadata": {"annotations": marks}}
+    return volume(name, zone="a", **about)
+
+
+NONE_FOR_FOUR: Final = event(
+    "StatefulSet",
+    "db",
+    "VolumesNotHeld",
+    "Volumes are held for replica 3; none for replica 4: at most 1 of 2 volumes of class fast are held, 1 are",
+    reporter="scheduler.cloud.example/pvc-prebinder",
+)
+"""The controller's Event on a StatefulSet that wants volumes for more replicas."""
+
 DYNAMIC: Final = storage_class(provisioner=DRIVER, mode="Immediate")
 INSTALLED: Final = (driver(), csi_node("n1", DRIVER))
 """The driver, and a node on which it runs."""

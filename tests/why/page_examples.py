@@ -26,6 +26,7 @@ from tests.why.documents import (
     INSTALLED,
     NAMESPACE,
     NO_VOLUME_YET,
+    NONE_FOR_FOUR,
     NOW,
     REJECTED_BY_CONTROLLER,
     RESERVED_FOR_OTHER,
@@ -37,6 +38,7 @@ from tests.why.documents import (
     driver,
     event,
     facts_of,
+    held_for,
     kubelet_lease,
     metadata,
     node,
@@ -364,6 +366,8 @@ EXAMPLES: Final[dict[Reason, Example | ControllerEvent]] = {
     Reason.VOLUME_TERMINATING: _about_volume(
         volume(claim="data", metadata={"deletionTimestamp": at(timedelta(minutes=5))}), claim(volume="pv-1")
     ),
+    Reason.VOLUMES_HELD: Example("statefulset/db", [held_for("db", 3, "pv-3")]),
+    Reason.VOLUMES_NOT_HELD: Example("statefulset/db", [held_for("db", 3, "pv-3"), NONE_FOR_FOUR]),
     Reason.VOLUMES_IN_DIFFERENT_ZONES: _about_pod(
         pod("db-0", "data", "logs"),
         *BOUND,

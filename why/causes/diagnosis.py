@@ -13,11 +13,13 @@ from kube.rules.duration import age_text
 from why.causes.autoscalers.beside import with_autoscalers
 from why.causes.claims.creation import creation_rejected
 from why.causes.claims.data_sources import original_of
+from why.causes.claims.held import held_for_set
 from why.causes.claims.lifecycle import file_system_waits
 from why.causes.finding import Finding, Step
 from why.causes.objects import (
     CLAIM,
     POD,
+    STATEFUL_SET,
     VOLUME,
     claim_link,
     claim_object,
@@ -116,6 +118,13 @@ def explain_absent_claim(facts: Facts, namespace: str, name: str) -> Item | None
         if finding is None
         else _item_of(CLAIM, (namespace, name), finding, facts, (ABSENT, None), (f"{namespace}/{name}",))
     )
+
+
+def explain_holds(facts: Facts, namespace: str, name: str) -> Item | None:
+    """Return what is held for the replicas to come of a StatefulSet; None if nothing says that anything should be."""
+    facts = facts.for_one()
+    finding = held_for_set(facts, namespace, name)
+    return None if finding is None else _item_of(STATEFUL_SET, (namespace, name), finding, facts, ("", None))
 
 
 def _of_claim(examination: _Examination, claim: Claim) -> Finding | None:

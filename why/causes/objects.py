@@ -19,6 +19,7 @@ from why.report.report import Evidence, Link
 CLAIM = "PersistentVolumeClaim"
 VOLUME = "PersistentVolume"
 POD = "Pod"
+STATEFUL_SET = "StatefulSet"
 
 UNREACHABLE: Final = "node.kubernetes.io/unreachable"
 NOT_READY: Final = ("node.kubernetes.io/not-ready", UNREACHABLE)

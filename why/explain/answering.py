@@ -13,8 +13,14 @@ from kube.objects.model import Pod, value_of
 from kube.plain_text import shell
 from kube.rules.selectors import matches_labels
 from why.causes.claims.creation import rejected_claims
-from why.causes.diagnosis import explain_absent_claim, explain_claim, explain_pod, explain_volume
-from why.causes.objects import CLAIM, POD, VOLUME
+from why.causes.diagnosis import (
+    explain_absent_claim,
+    explain_claim,
+    explain_holds,
+    explain_pod,
+    explain_volume,
+)
+from why.causes.objects import CLAIM, POD, STATEFUL_SET, VOLUME
 from why.causes.termination import overdue
 from why.errors import WhyError
 from why.explain.targets import Target
@@ -50,8 +56,9 @@ async def answer_live(
 async def _read_target(reader: LiveReader, target: Target, namespace: str) -> None:
     """Read the named object individually: a user who may get an object need not be allowed to list its kind."""
     wanted: tuple[tuple[str, Source], ...] = ((CLAIM, Source.CLAIMS), (POD, Source.PODS))
-    if target.kind == VOLUME:
+    if target.kind in {VOLUME, STATEFUL_SET}:
         await reader.read({Source.VOLUMES})
+    if target.kind == VOLUME:
         wanted = ((VOLUME, Source.VOLUMES),)
     for kind, source in wanted:
         if target.kind in {kind, ""} and source in reader.skipped:
@@ -86,7 +93,7 @@ def subjects(
 ) -> Sequence[Target]:
     """Return what is to be explained: these objects, the pods of those that are workloads, or all that is pending.
 
-    Raises WhyError for a workload that has no pods.
+    A StatefulSet stands for its replicas to come too. Raises WhyError for another workload that has no pods.
     """
     if not targets:
         return waiting(facts, namespace, selector)
@@ -95,7 +102,8 @@ def subjects(
 
 
 def pods_of(facts: Facts, workload: Target, namespace: str) -> Sequence[Target]:
-    """Return the pods of a workload, and the claims without which it could not make more. WhyError if it has none.
+    """Return the pods of a workload, and the claims without which it could not make more; a StatefulSet itself, too,
+    because volumes may be held for it. WhyError if another one has none.
 
     The workload itself is not read: its pods name it as their controller. Those of a Deployment name its ReplicaSet,
     whose name is that of the Deployment and the pod-template-hash (pkg/controller/deployment/sync.go).
@@ -106,14 +114,15 @@ def pods_of(facts: Facts, workload: Target, namespace: str) -> Sequence[Target]:
         for key, pod in sorted(facts.snapshot.pods.items())
         if pod.namespace == namespace and _is_of(pod, facts.pods.get(key), workload)
     ]
-    rejected = rejected_claims(facts, f"{namespace}/{workload.name}") if workload.kind == "StatefulSet" else ()
+    rejected = rejected_claims(facts, f"{namespace}/{workload.name}") if workload.kind == STATEFUL_SET else ()
     targets = pods + [Target(CLAIM, name, rejected_in) for rejected_in, name in rejected]
+    kind, unread = workload.kind.lower(), facts.skipped.get(Source.PODS)
+    if unread is not None and not targets:
+        raise WhyError(f"cannot tell the pods of {kind}/{workload.name}: pods are {unread}; try pod/NAME")
+    if workload.kind == STATEFUL_SET and (targets or explain_holds(facts, namespace, workload.name) is not None):
+        return [*targets, Target(STATEFUL_SET, workload.name, namespace)]
     if targets:
         return targets
-    kind = workload.kind.lower()
-    unread = facts.skipped.get(Source.PODS)
-    if unread is not None:
-        raise WhyError(f"cannot tell the pods of {kind}/{workload.name}: pods are {unread}; try pod/NAME")
     command = shell("kubectl -n {} describe {} {}", namespace, kind, workload.name)
     raise WhyError(f'no pod of {kind} "{workload.name}" is in namespace {namespace}; its Events may say why: {command}')
 
@@ -132,10 +141,13 @@ def unlisted(facts: Facts) -> tuple[Skipped, ...]:
 
 
 def items_of(facts: Facts, target: Target, namespace: str) -> list[Item]:
-    """Return the items about a target; a bare name may be a claim and a pod.
+    """Return the items about a target; a bare name may be a claim and a pod, and a StatefulSet may have none.
 
     Raises Unread for what is still to be read, WhyError if there is no such object.
     """
+    if target.kind == STATEFUL_SET:
+        holds = explain_holds(facts, target.namespace or namespace, target.name)
+        return [] if holds is None else [holds]
     items = list(_items_of(facts, target, target.namespace or namespace))
     if not items:
         raise WhyError(_absent(facts, target, target.namespace or namespace))

@@ -13,6 +13,7 @@ _RESOURCES: Final = {
     "Pod": "pod",
     "PersistentVolumeClaim": "persistentvolumeclaim",
     "PersistentVolume": "persistentvolume",
+    "StatefulSet": "statefulset",
 }
 
 

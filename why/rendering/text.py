@@ -13,7 +13,7 @@ from kube.plain_text import printable
 from why.causes.objects import age_of
 from why.report.report import Item, Link, WhyReport
 
-_SHORT: Final = {"Pod": "pod", "PersistentVolumeClaim": "pvc", "PersistentVolume": "pv"}
+_SHORT: Final = {"Pod": "pod", "PersistentVolumeClaim": "pvc", "PersistentVolume": "pv", "StatefulSet": "statefulset"}
 _IN_CHAIN: Final = {"PersistentVolumeClaim": "claim ", "StorageClass": "class ", "Scheduler": "scheduler "}
 _INDENT: Final = "  "
 _MAX_NAMED: Final = 20

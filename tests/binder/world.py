@@ -26,7 +26,7 @@ from kube.client.event_recorder import EventDraft, EventSink
 from kube.client.rate_limit import UNLIMITED, RateLimit, Unlimited
 from kube.leaderelection.leadership import Leadership
 from kube.store.store import Store
-from prebinder.config.settings import BindingSettings, HealthSettings, Settings, StaticMode
+from prebinder.config.settings import BindingSettings, HealthSettings, HoldSettings, Settings, StaticMode
 from prebinder.controller.term import compose
 from tests.binder.counts import Counts
 from tests.fake_clock import START, FakeClock, settle
@@ -112,6 +112,7 @@ class World:
     qps: float | None = None
     concurrency: int = 10
     binds: bool = False
+    holds: HoldSettings = field(default_factory=HoldSettings)
     server: FakeKubeApi = field(default_factory=FakeKubeApi)
     clock: FakeClock = field(default_factory=FakeClock)
 
@@ -135,6 +136,7 @@ class World:
                 quarantine=self.quarantine,
                 quarantine_max_share=self.max_share,
             ),
+            holds=self.holds,
         )
 
     def rate(self) -> RateLimit | Unlimited:

@@ -29,6 +29,9 @@ KINDS = {
     "csinodes": "CSINode",
     "csidrivers": "CSIDriver",
     "csistoragecapacities": "CSIStorageCapacity",
+    "statefulsets": "StatefulSet",
+    "namespaces": "Namespace",
+    "resourcequotas": "ResourceQuota",
 }
 Object = dict[str, Any]
 Hook = Callable[[Request], None]
@@ -289,4 +292,7 @@ def _collections(store: Store) -> dict[str, Any]:
         "csinodes": store.csi_nodes,
         "csidrivers": store.csi_drivers,
         "csistoragecapacities": store.capacities,
+        "statefulsets": store.stateful_sets,
+        "namespaces": store.namespaces,
+        "resourcequotas": store.quotas,
     }

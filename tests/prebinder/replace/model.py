@@ -188,6 +188,30 @@ class ModelCluster(ModelApi):
                 self.problems.append(f"claim {key} has disk {name} with the data of {owner}")
             if uids.setdefault(name, key) != key:
                 self.problems.append(f"disk {name} has two claims")
+            notes = (self.objects["persistentvolumes", name]["metadata"].get("annotations")) or {}
+            if (
+                OURS.replaces not in notes
+                and notes.get(OURS.was_for, f"{key}/{uid_of(claim)}") != f"{key}/{uid_of(claim)}"
+            ):
+                self.problems.append(f"disk {name}, kept with the data of {notes[OURS.was_for]}, was given to {key}")
+
+    # What a user does by hand
+
+    def delete_by_hand(self, name: str, ordinal: int) -> None:
+        """Delete the claims of a replica, then its pod or not, as after advice from the web."""
+        keys = [
+            key for kind, key in self.objects if kind == "persistentvolumeclaims" and key.endswith(f"-{name}-{ordinal}")
+        ]
+        for key in keys:
+            self._end("persistentvolumeclaims", key)
+        if self.random.random() < 0.7:
+            self._end("pods", f"shop/{name}-{ordinal}")
+
+    def _end(self, plural: str, key: str) -> None:
+        document = self.get(plural, key)
+        if document is not None:
+            document["metadata"]["deletionTimestamp"] = "2026-01-01T12:00:00Z"
+            self.put(plural, document)
 
     def running(self, name: str) -> int:
         """Return how many pods of the set are Ready."""
@@ -280,6 +304,10 @@ def model(random: Random, nodes: int, disks: int) -> ModelCluster:
         for disk in range(disks):
             cluster.add_disk(f"pv-{node}-{disk}", f"n{node}", random.choice(("10Gi", "20Gi")))
     return cluster
+
+
+def uid_of(document: Object) -> str:
+    return str(document["metadata"]["uid"])
 
 
 def _templates(each: Object) -> list[Object]:

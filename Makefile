@@ -26,7 +26,7 @@ $(INSTALLED): pyproject.toml
 	@echo "Installing into .venv with $$($(PYTHON) --version); the first time takes a minute or two."
 	@[ -x $(BIN)/pip ] || $(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[devcluster]' --group dev
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[devcluster,tracing]' --group dev
 	@touch $@
 
 demo: install ## Watch pods get all their volumes in one zone, on a real control plane on this machine
@@ -81,7 +81,7 @@ lock: install ## Pin what goes into the image: image/*.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --group lock
 	@$(BIN)/uv pip compile --quiet --universal --fork-strategy fewest --python-version 3.11 --generate-hashes \
 		--no-annotate --no-header \
-		--upgrade pyproject.toml --output-file image/runtime.lock
+		--extra tracing --upgrade pyproject.toml --output-file image/runtime.lock
 	@printf 'hatchling>=1.27,<2\n' | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 		--no-annotate --no-header --upgrade - --output-file image/build.lock
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from contextvars import Context
 from typing import Final, Generic, TypeVar
 
 from kube.clock import Clock
@@ -68,7 +69,8 @@ class Batcher(Generic[T]):
         if answer is None:
             answer = self._requests[key] = BatchAnswer()
         if self._batches is None:
-            self._batches = asyncio.create_task(self._run())
+            # In a context of its own: what is logged and traced of a batch belongs to none of its keys.
+            self._batches = asyncio.create_task(self._run(), context=Context())
         return await answer.get()
 
     def cancel(self) -> None:

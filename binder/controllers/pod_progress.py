@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from binder.matching.rejection import Reason
+from binder.model.decision import Reject
 
 REPORTED_AFTER: Final[Mapping[Reason, float]] = {
     Reason.HEALTH_UNKNOWN: 10.0,
@@ -13,6 +14,12 @@ REPORTED_AFTER: Final[Mapping[Reason, float]] = {
 }
 """Seconds for which a rejection is not reported yet: a driver may only be slow, or be restarting, and a provisioner
 takes back a node that is gone.
+"""
+
+KEEP_AT_MOST: Final = 30.0
+"""Seconds for which a pod that has its volumes stays behind its gate because its room is booked for others.
+kube-scheduler places those within seconds of seeing them; if it cannot for an unknown reason, the pod does not wait for
+ever.
 """
 
 
@@ -40,6 +47,15 @@ class PodProgress:
         """The pod got its volumes: what fails next is retried soon again."""
         self.rejections = self.losses = self.gates_kept = 0
         self.kept_since = self.withheld = None
+
+    def may_keep(self, rejected: Reject, now: float) -> bool:
+        """Whether the pod stays behind its gate: with its volumes, and room that is booked for others, not for ever."""
+        if rejected.reason is not Reason.OTHER_POD_PENDING or rejected.behind_gated:
+            self.kept_since = None
+            return True
+        if self.kept_since is None:
+            self.kept_since = now
+        return now - self.kept_since < KEEP_AT_MOST
 
     def seconds_to_report(self, reason: Reason, now: float) -> float:
         """Return how long a rejection for this reason is not reported yet; zero or less if it may be."""

@@ -13,7 +13,7 @@ from typing import Final
 
 from binder.controllers.deference import Deference
 from binder.controllers.planner import Planner
-from binder.controllers.pod_progress import PodProgress
+from binder.controllers.pod_progress import KEEP_AT_MOST, PodProgress
 from binder.controllers.wakeups import Wakeups
 from binder.matching.matching import binding_mode, class_of
 from binder.matching.rejection import Reason
@@ -33,6 +33,7 @@ from binder.model.demand import MAX_CLAIMS
 from binder.planning.pod_claims import all_bound, begun, claims_of, nothing_left, open_claims
 from binder.reporting.announce import Announcer
 from binder.reporting.metrics import BindingMetrics
+from binder.reporting.tracing import Tracing, facts_of
 from binder.writers.actor import Actor
 from binder.writers.health_gate import MAX_SLOW, PATIENCE, HealthGate
 from binder.writers.scheduling_gate import KnownClaim, SchedulingGate
@@ -61,11 +62,6 @@ sooner.
 """
 
 _KEEPING: Final = frozenset({Reason.NO_NODE_FITS, Reason.OTHER_POD_PENDING})
-KEEP_AT_MOST: Final = 30.0
-"""Seconds for which a pod that has its volumes stays behind its gate because its room is booked for others.
-kube-scheduler places those within seconds of seeing them; if it cannot for an unknown reason, the pod does not wait for
-ever.
-"""
 
 
 @dataclass(slots=True)
@@ -84,6 +80,7 @@ class Reconciler:
     clock: Clock
     rng: Random
     metrics: BindingMetrics
+    tracing: Tracing
     _pods: dict[str, PodProgress] = field(default_factory=dict)
     _reserved_at: dict[str, float] = field(default_factory=dict)
     """When volumes were chosen for claims that are not bound yet, by the claims' keys."""
@@ -121,6 +118,11 @@ class Reconciler:
         elif (wait := self._deference.seconds_left(pod)) > 0:
             progress.waits_for = Reason.PROGRESSING
             return wait
+        with self.tracing.attempt(pod):
+            return await self._attempt(pod, known)
+
+    async def _attempt(self, pod: Pod, known: Mapping[str, KnownClaim]) -> float | None:
+        key = pod.key
         decision = await self._probed_decision(key)
         if isinstance(decision, Finish) and (wait := self._deference.seconds_left(pod, decision)) > 0:
             self._progress(key).waits_for = Reason.PROGRESSING
@@ -142,14 +144,15 @@ class Reconciler:
         """
         withheld: Reject | None = None
         for _ in range(ROUNDS):
-            decision = await self.planner.decide(key)
+            decision = await self._plan(key)
             if not isinstance(decision, Reserve | Finish):
                 return decision
             began = self.clock.monotonic()
             try:
                 # After a first volume without a verdict, those that may be chosen next are probed as well.
                 spare = () if withheld is None else await self.planner.spare(decision, MAX_SLOW)
-                probed = await self.gate.probe(decision.volumes, self.clock.now(), spare)
+                with self.tracing.step("probe"):
+                    probed = await self.gate.probe(decision.volumes, self.clock.now(), spare)
             except BaseException:
                 self.planner.settled(key)
                 raise
@@ -159,6 +162,12 @@ class Reconciler:
             withheld = self.planner.withheld(decision) or withheld
         self.planner.settled(key)
         return withheld
+
+    async def _plan(self, key: str) -> Decision | None:
+        with self.tracing.step("plan") as span:
+            decision = await self.planner.decide(key)
+            span.note(facts_of(decision))
+            return decision
 
     async def _carry_out(self, pod: Pod, decision: Decision, known: Mapping[str, KnownClaim]) -> float | None:
         if isinstance(decision, Reserve | Finish):
@@ -186,7 +195,11 @@ class Reconciler:
         """A pod that lacks no volume: behind our gate it waits as long as its room is booked for other pods."""
         if not known:
             return await self._done(pod.key, pod, known)
-        decision = await self.planner.decide(pod.key)
+        with self.tracing.attempt(pod):
+            return await self._lift_with_room(pod, known)
+
+    async def _lift_with_room(self, pod: Pod, known: Mapping[str, KnownClaim]) -> float | None:
+        decision = await self._plan(pod.key)
         if decision is None:
             return FIRST_RETRY
         if isinstance(decision, Reject) and decision.reason in _KEEPING and self._may_keep(decision):
@@ -197,14 +210,7 @@ class Reconciler:
         return await self._done(pod.key, pod, unread, node=decision.node if isinstance(decision, Wait) else "")
 
     def _may_keep(self, decision: Reject) -> bool:
-        """Whether the pod stays behind its gate: with its volumes, and room that is booked for others, not for ever."""
-        progress, now = self._progress(decision.pod.key), self.clock.monotonic()
-        if decision.reason is not Reason.OTHER_POD_PENDING or decision.behind_gated:
-            progress.kept_since = None
-            return True
-        if progress.kept_since is None:
-            progress.kept_since = now
-        return now - progress.kept_since < KEEP_AT_MOST
+        return self._progress(decision.pod.key).may_keep(decision, self.clock.monotonic())
 
     def pending(self) -> Iterator[tuple[Claim, Reason]]:
         """Yield the unbound claims of pods reconciled so far, and what each waits for."""
@@ -233,7 +239,8 @@ class Reconciler:
         for placement in decision.placements:
             self._reserved_at.setdefault(placement.claim.key, self.clock.monotonic())
         try:
-            outcome = await self.actor.act(decision)
+            with self.tracing.step("write"):
+                outcome = await self.actor.act(decision)
         except TerminalError as error:
             self.planner.settled(decision.pod.key)
             logger.warning(
@@ -264,7 +271,8 @@ class Reconciler:
         """Have the volumes of the pod made on one node. Its gate stays until all of its claims are bound."""
         self._progress(decision.pod.key).waits_for = Reason.PROVISIONING
         try:
-            outcome = await self.selected_nodes.select(decision)
+            with self.tracing.step("write"):
+                outcome = await self.selected_nodes.select(decision)
         except BaseException as error:
             self.planner.doubted(decision.pod.key)
             if not isinstance(error, TerminalError):

@@ -1,4 +1,4 @@
-"""Reports to people and metrics what happened to claims and volumes.
+"""Reports to people, metrics and traces what happened to claims and volumes.
 
 Open `announce` first. Never decides anything.
 """

@@ -217,6 +217,15 @@ FLAGS: Final[Flags] = {
         Flag("--log-format", "logging.format", "text (default) or json", "FORMAT"),
         Flag(LOG_LEVEL, "logging.level", LOG_LEVEL_HELP, "LEVEL"),
     ),
+    "Traces": (
+        Flag("--tracing", "tracing.enabled", "trace attempts for pods by OpenTelemetry, as its variables OTEL_... say"),
+        Flag(
+            "--tracing-endpoint",
+            "tracing.endpoint",
+            "the same, and send the traces there by OTLP over gRPC",
+            "http://HOST:4317",
+        ),
+    ),
 }
 """The flags of the controller."""
 

@@ -23,6 +23,7 @@ _MAX_NAME_CHARACTERS: Final = 253
 _URL: Final = re.compile(r"https?://[!-~]{1,200}")
 _URL_EXPECTED: Final = "http:// or https:// and at most 200 characters without spaces"
 """Bounded, because an Event has room for 1024 bytes."""
+_OTLP_URL: Final = re.compile(r"https?://[^\s/]+:[0-9]{1,5}/?")
 NAME_EXPECTED: Final = 'lower-case letters, digits, "-" and "."'
 
 
@@ -285,6 +286,27 @@ class LoggingSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class TracingSettings:
+    """Whether attempts for pods are traced. Sampling, headers and certificates: the variables of OpenTelemetry."""
+
+    __pydantic_config__ = CAMEL_KEYS
+
+    enabled: bool = False
+    """Send traces to `endpoint`, or where the variables of OpenTelemetry say (OTEL_EXPORTER_OTLP_ENDPOINT)."""
+    endpoint: str | None = None
+    """Address of an OTLP receiver by gRPC, `http://HOST:4317` or `https://`; switches tracing on."""
+
+    def __post_init__(self) -> None:
+        endpoint = self.endpoint
+        valid = endpoint is None or _OTLP_URL.fullmatch(endpoint) is not None
+        _require(valid, "endpoint of traces", "http://HOST:PORT or https://HOST:PORT", f'"{endpoint}"')
+
+    @property
+    def on(self) -> bool:
+        return self.enabled or self.endpoint is not None
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     __pydantic_config__ = CAMEL_KEYS
 
@@ -297,6 +319,7 @@ class Settings:
     events: EventSettings = field(default_factory=EventSettings)
     extender: ExtenderSettings = field(default_factory=ExtenderSettings)
     logging: LoggingSettings = field(default_factory=LoggingSettings)
+    tracing: TracingSettings = field(default_factory=TracingSettings)
 
 
 @dataclass(frozen=True, slots=True)

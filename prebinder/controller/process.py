@@ -9,13 +9,14 @@ import logging
 import sys
 from collections import Counter
 from collections.abc import Collection
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, ExitStack
 from dataclasses import replace
 from random import Random
 from typing import Final
 
 from binder.matching.rejection import Reason
 from binder.model.decision import Mode
+from binder.reporting.tracing import UNTRACED, Tracing
 from binder.reservation.contract import DEFAULT_PREFIX, Holder
 from csi.drivers import Drivers
 from csi.health.health import Debounce
@@ -47,6 +48,8 @@ from prebinder.runtime.jobs import Job, scheduled
 from prebinder.runtime.leader_loop import Candidate, LeaderLoop
 from prebinder.runtime.process import run_process
 from prebinder.serving.health_server import Checks, serve_pages
+from prebinder.tracing.requests import TracedTransport
+from prebinder.tracing.start import tracing
 from why.rendering.lines import write_line
 
 COMPONENT: Final = "pvc-prebinder"
@@ -62,13 +65,16 @@ def run_controller(settings: Settings, component: str = COMPONENT, watched: Coll
     """
 
     def composed(transport: KubernetesTransport) -> Controller:
-        controller, mode = Controller(settings, transport, component, watched), settings.binding.mode.value
+        traces = stack.enter_context(tracing(settings.tracing, component))
+        controller = Controller(settings, transport, component, watched, tracing=traces)
+        mode = settings.binding.mode.value
         logger.info("Starting", extra={"server": transport.server, "component": component, "mode": mode})
         composed_for.append(controller)
         return controller
 
     composed_for: list[Controller] = []
-    return run_process(settings, composed) or composed_for[0].exit_code
+    with ExitStack() as stack:
+        return run_process(settings, composed) or composed_for[0].exit_code
 
 
 class Controller:
@@ -81,8 +87,11 @@ class Controller:
         component: str = COMPONENT,
         watched: Collection[Resource] = WATCHED,
         clock: Clock | None = None,
+        *,
+        tracing: Tracing = UNTRACED,
     ) -> None:
         self._settings = settings
+        self._tracing = tracing
         self._clock = clock = clock or SystemClock()
         self._sees_cluster = set(watched) == set(WATCHED)
         if self._sees_cluster and settings.holds.enabled:
@@ -96,6 +105,8 @@ class Controller:
         self._instruments = instruments = Instruments(lease.name, jobs, watched, dry_run=binding.dry_run)
         if binding.dry_run:
             transport, lease = DryRun(transport), replace(lease, enabled=False)
+        if tracing is not UNTRACED:
+            transport = TracedTransport(transport, tracing)
         access = self._access = Clients(transport, clock, settings.cluster, instruments.requests)
         self._store = Store(binding.annotation_prefix)
         self._store.classes.listeners.append(self._class_changed)
@@ -174,6 +185,7 @@ class Controller:
             holder=Holder(leadership.holder, leadership.transition),
             namespace=self._namespace,
             publish_only=not self._sees_cluster,
+            tracing=self._tracing,
         )
 
     async def _synced(self) -> None:

@@ -25,6 +25,7 @@ from binder.reporting.announce import Announcer
 from binder.reporting.health_events import HealthAnnouncer
 from binder.reporting.hold_reports import HoldAnnouncer
 from binder.reporting.release_events import ReleaseAnnouncer
+from binder.reporting.tracing import UNTRACED, Tracing
 from binder.reservation.contract import Holder
 from binder.solver.solver_process import SolverProcess
 from binder.writers.actor import Actor, Applier
@@ -52,6 +53,7 @@ from kube.workqueue import WorkQueue
 from prebinder.config.settings import Settings
 from prebinder.controller.dry_run_report import Pass
 from prebinder.metrics.instruments import TermMetrics
+from prebinder.tracing.requests import TracedProbes
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +144,7 @@ def compose(  # noqa: PLR0913 - all that a term needs of its process, by name
     namespace: str,
     announcer: Announcer | None = None,
     publish_only: bool = False,
+    tracing: Tracing = UNTRACED,
     aside: Aside = asyncio.to_thread,
     solving: Solving | None = None,
 ) -> Term:
@@ -162,7 +165,8 @@ def compose(  # noqa: PLR0913 - all that a term needs of its process, by name
 
     client = ObjectClient(api, store, annotations)
     rollback = Rollback(client, clock, metrics.reservations, annotations)
-    gate = HealthGate(probes, settings.health.max_age, clock)
+    traced = probes if tracing is UNTRACED else TracedProbes(probes, tracing)
+    gate = HealthGate(traced, settings.health.max_age, clock)
     preconditions = Preconditions(client, gate, clock)
     checks = WriteChecks(client, gate, clock, planning)
     proofs = UnboundProofs(store)
@@ -187,6 +191,7 @@ def compose(  # noqa: PLR0913 - all that a term needs of its process, by name
         clock=clock,
         rng=rng,
         metrics=metrics.binding,
+        tracing=tracing,
     )
     release_controller = ReleaseController(
         store,

@@ -15,6 +15,7 @@ from typing import Any, cast
 from binder.controllers.reconciler import Reconciler
 from binder.model.decision import Mode
 from binder.rebalance.integer_program import solve
+from binder.reporting.tracing import UNTRACED, Tracing
 from binder.reservation.contract import DEFAULT_PREFIX, Holder, format_time
 from csi.client.endpoint import Endpoint
 from csi.health.health import Debounce
@@ -28,6 +29,7 @@ from kube.leaderelection.leadership import Leadership
 from kube.store.store import Store
 from prebinder.config.settings import BindingSettings, HealthSettings, HoldSettings, Settings, StaticMode
 from prebinder.controller.term import compose
+from prebinder.tracing.requests import TracedTransport
 from tests.binder.counts import Counts
 from tests.fake_clock import START, FakeClock, settle
 from tests.fakes.aside import at_once
@@ -113,6 +115,7 @@ class World:
     concurrency: int = 10
     binds: bool = False
     holds: HoldSettings = field(default_factory=HoldSettings)
+    tracing: Tracing = UNTRACED
     server: FakeKubeApi = field(default_factory=FakeKubeApi)
     clock: FakeClock = field(default_factory=FakeClock)
 
@@ -191,7 +194,7 @@ class Process:
         self.leadership = Leadership.unelected(clock, "host")
         self.leadership.transition = transition
         self.store = Store()
-        transport = DryRun(self.connection) if dry_run else self.connection
+        transport = TracedTransport(DryRun(self.connection) if dry_run else self.connection, world.tracing)
         self.term = compose(
             world.settings(),
             KubeApi(transport, rate=world.rate(), fence=self.leadership.fence),
@@ -205,6 +208,7 @@ class Process:
             holder=Holder(self.leadership.holder, transition),
             namespace="pvc-prebinder-system",
             publish_only=world.only_probed,
+            tracing=world.tracing,
             aside=at_once,
             solving=lambda: nullcontext(solve),
         )

@@ -12,6 +12,7 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+IN_THE_IMAGE = [*PROJECT["project"]["dependencies"], *PROJECT["project"]["optional-dependencies"]["tracing"]]
 PINNED = re.compile(r"^([a-z0-9-]+)==(\S+)(?: ; .*)? \\$", re.MULTILINE)
 # What the command line finds by name when a command is typed, too; with the official client's package as trim.sh leaves
 # it, which imports nothing.
@@ -30,7 +31,7 @@ print(*(name for name in sys.modules if name.startswith("kubernetes.")), sep="\\
 
 @pytest.mark.parametrize(
     ("lock", "requirements"),
-    [("runtime.lock", PROJECT["project"]["dependencies"]), ("build.lock", PROJECT["build-system"]["requires"])],
+    [("runtime.lock", IN_THE_IMAGE), ("build.lock", PROJECT["build-system"]["requires"])],
 )
 def test_every_dependency_is_pinned_with_hashes_to_a_version_that_is_allowed(
     lock: str, requirements: list[str]
@@ -53,11 +54,11 @@ def test_no_component_loads_what_the_image_leaves_out() -> None:
 
 
 def test_a_controller_in_a_pod_loads_only_what_it_uses() -> None:
-    """No kubeconfig, no CSI driver and no extender: neither the official client, nor gRPC, nor the extender."""
+    """No kubeconfig, no CSI driver and no extender: no official client, gRPC, OpenTelemetry or extender."""
     code = "import sys, prebinder.commands.run.controller, prebinder.controller.process; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert "kube.client.connect" in loaded
-    unused = re.compile(r"(kubernetes|grpc|google\.protobuf|pydantic|highspy|scheduler)(\.|$)")
+    unused = re.compile(r"(kubernetes|grpc|google\.protobuf|opentelemetry|pydantic|highspy|scheduler)(\.|$)")
     assert [name for name in loaded if unused.match(name)] == []
 
 

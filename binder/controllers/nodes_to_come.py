@@ -37,8 +37,17 @@ class NodesToCome:
     """Follows the pods of classes whose volumes join new nodes. `node_came` is called with a class of such a pod."""
 
     def __init__(
-        self, api: KubeApi, store: Store, clock: Clock, annotations: Annotations, announcer: Announcer
+        self,
+        api: KubeApi,
+        store: Store,
+        clock: Clock,
+        annotations: Annotations,
+        announcer: Announcer,
+        *,
+        joining: bool = True,
     ) -> None:
+        """Without `joining` no further pod is planned ahead of a node; those that are ahead are followed."""
+        self._joining = joining
         self._api, self._store, self._clock, self._annotations = api, store, clock, annotations
         self._announcer = announcer
         self._pools: tuple[NodePool, ...] | None = None
@@ -92,7 +101,7 @@ class NodesToCome:
     def _class_changed(self, old: StorageClass | None, new: StorageClass | None) -> None:
         if old is not None:
             self._classes.discard(old.name)
-        if new is not None and self._annotations.joins_new_nodes(new):
+        if new is not None and self._joining and self._annotations.joins_new_nodes(new):
             self._classes.add(new.name)
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:

@@ -34,7 +34,8 @@ class PlanSettings:
     configured for the volume's driver (`gated_drivers`), else allow. `health_max_age`: an older verdict does not count,
     so that the volume is probed again. `allow_delete_policy`: in mode complete, finish the bind also of volumes whose
     reclaim policy is not Retain; without it pods with such volumes get the prebind form. `dynamic_mode` holds for
-    classes that provision and name no mode, None for the same as of others.
+    classes that provision and name no mode, None for the same as of others. Without `provision` no class is in mode
+    provision.
     """
 
     default_mode: Mode = Mode.ANNOTATE
@@ -44,6 +45,7 @@ class PlanSettings:
     annotations: Annotations = field(default_factory=Annotations)
     allow_delete_policy: bool = False
     dynamic_mode: Mode | None = None
+    provision: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,9 +118,11 @@ def standing_of(view: View, pod: Pod, key: str, now: datetime, *, owned: bool) -
 def mode_of(storage_class: StorageClass, settings: PlanSettings) -> Mode:
     """Return the mode for claims of a class; an unknown value, or one that is not for such classes, counts as none."""
     word = value_of(storage_class.annotations, settings.annotations.mode)
-    if word is not None and word in _modes(storage_class):
+    modes = _modes(storage_class) if settings.provision else _modes(storage_class) - {Mode.PROVISION}
+    if word is not None and word in modes:
         return Mode(word)
-    return (settings.dynamic_mode if storage_class.provisions else None) or settings.default_mode
+    dynamic = settings.dynamic_mode if storage_class.provisions else None
+    return dynamic if dynamic is not None and dynamic in modes else settings.default_mode
 
 
 def unknown_mode(storage_class: StorageClass, annotations: Annotations) -> str | None:

@@ -9,6 +9,7 @@ import cloup
 
 from prebinder.command_line.command import LOG_LEVEL, LOG_LEVEL_HELP, Command
 from prebinder.command_line.parameters import type_of
+from prebinder.config.feature_gates import STAGES, gate_name
 from prebinder.config.scheduler_settings import SchedulerSettings
 from prebinder.config.settings import AgentSettings, Settings
 from prebinder.errors import UsageError
@@ -19,7 +20,9 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """One flag: `sets` names the field of the settings, `group.field`. No metavar means a switch, on and off."""
+    """One flag: `sets` names the field of the settings, `group.field`, or a group of which its value says which fields
+    it sets. No metavar means a switch, on and off.
+    """
 
     name: str
     sets: str
@@ -77,6 +80,14 @@ TLS_FLAGS: Final = (
     Flag("--csi-tls-cert", "health.tls_certificate", "client certificate for drivers on TCP", "FILE"),
     Flag("--csi-tls-key", "health.tls_key", "its key; files are reloaded when they change", "FILE"),
 )
+
+FEATURE_GATES: Final = Flag(
+    "--feature-gates",
+    "feature_gates",
+    f"switch parts in alpha off or on: {', '.join(map(gate_name, STAGES))}; all are on by default",
+    "NAME=true|false,...",
+)
+"""Of the controller and of the scheduler."""
 
 CLUSTER_FLAGS: Final = (
     Flag(
@@ -200,6 +211,7 @@ FLAGS: Final[Flags] = {
             "COUNT",
         ),
     ),
+    "Features": (FEATURE_GATES,),
     "Leader election": (
         Flag("--leader-elect", "leader_election.enabled", "hold a Lease before writing (default)"),
         Flag(
@@ -269,7 +281,7 @@ def override(settings: Chosen, given: Mapping[str, Any], flags: Flags) -> Chosen
             continue
         group = getattr(settings, flag.group)
         try:
-            changed = replace(group, **{flag.field: value})
+            changed = replace(group, **({flag.field: value} if flag.field else value))
         except ValueError as error:
             raise UsageError(f"{flag.name}: {error}") from error
         settings = replace(settings, **{flag.group: changed})
@@ -291,4 +303,5 @@ def settings_from(defaults: Chosen, flags: Flags, arguments: Sequence[str]) -> C
 
 
 def _option(flag: Flag, defaults: object) -> Callable[[Function], Function]:
-    return option(flag, get_type_hints(type(getattr(defaults, flag.group)))[flag.field])
+    group = type(getattr(defaults, flag.group))
+    return option(flag, get_type_hints(group)[flag.field] if flag.field else group)

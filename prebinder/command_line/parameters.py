@@ -12,6 +12,7 @@ from click.shell_completion import CompletionItem
 from csi.client.endpoint import Endpoint, parse_endpoint
 from kube.configuration.nearest import did_you_mean
 from kube.rules.duration import parse_duration
+from prebinder.config.feature_gates import FeatureGates, parse_gates
 
 
 class Reading(click.ParamType[Any]):
@@ -96,6 +97,7 @@ NUMBER: Final = Reading("number", _number(float, "a number"))
 DURATION: Final = Reading("duration", parse_duration)
 TIMEOUT: Final = Reading("duration", _timeout)
 ENDPOINT: Final = Reading("endpoint", parse_endpoint)
+FEATURE_GATES: Final = Reading("gates", parse_gates)
 FILE: Final = click.Path()
 """A path; the shell completes it."""
 
@@ -112,5 +114,6 @@ def type_of(kind: Any, metavar: str) -> click.ParamType[Any]:
         float: NUMBER,
         timedelta: DURATION,
         tuple[Endpoint, ...]: ENDPOINT,
+        FeatureGates: FEATURE_GATES,
     }
     return types.get(kind, FILE if metavar == "FILE" else click.STRING)

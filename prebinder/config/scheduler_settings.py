@@ -12,6 +12,7 @@ from typing import Final
 from binder.reservation.contract import DEFAULT_PREFIX
 from kube.rules.duration import format_duration
 from prebinder.config.annotation_prefix import AnnotationPrefix, reject_bad_prefix
+from prebinder.config.feature_gates import FeatureGates
 from prebinder.config.loopback import reject_reachable
 from prebinder.config.settings import (
     NAME,
@@ -75,6 +76,7 @@ class SchedulerSettings:
     """Without a name the Lease is called after the schedulers."""
     serving: ServingSettings = field(default_factory=ServingSettings)
     logging: LoggingSettings = field(default_factory=LoggingSettings)
+    feature_gates: FeatureGates = field(default_factory=FeatureGates)
 
 
 def reject_bad_names(names: Collection[str]) -> None:

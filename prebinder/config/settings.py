@@ -17,6 +17,7 @@ from csi.client.endpoint import Endpoint, TlsFiles, parse_endpoint, reject_plain
 from kube.configuration.document import CAMEL_KEYS, AsText
 from kube.rules.duration import format_duration, parse_duration
 from prebinder.config.annotation_prefix import AnnotationPrefix, reject_bad_prefix
+from prebinder.config.feature_gates import FeatureGates
 
 NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 _MAX_NAME_CHARACTERS: Final = 253
@@ -320,6 +321,12 @@ class Settings:
     extender: ExtenderSettings = field(default_factory=ExtenderSettings)
     logging: LoggingSettings = field(default_factory=LoggingSettings)
     tracing: TracingSettings = field(default_factory=TracingSettings)
+    feature_gates: FeatureGates = field(default_factory=FeatureGates)
+
+    @property
+    def holds_volumes(self) -> bool:
+        """Whether volumes are held for replicas to come."""
+        return self.holds.enabled and self.feature_gates.holds
 
 
 @dataclass(frozen=True, slots=True)

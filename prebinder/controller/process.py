@@ -69,6 +69,8 @@ def run_controller(settings: Settings, component: str = COMPONENT, watched: Coll
         controller = Controller(settings, transport, component, watched, tracing=traces)
         mode = settings.binding.mode.value
         logger.info("Starting", extra={"server": transport.server, "component": component, "mode": mode})
+        if off := settings.feature_gates.off():
+            logger.info("Feature gates are off", extra={"gate": ", ".join(off)})
         composed_for.append(controller)
         return controller
 
@@ -94,7 +96,7 @@ class Controller:
         self._tracing = tracing
         self._clock = clock = clock or SystemClock()
         self._sees_cluster = set(watched) == set(WATCHED)
-        if self._sees_cluster and settings.holds.enabled:
+        if self._sees_cluster and settings.holds_volumes:
             watched = (*watched, STATEFUL_SETS, NAMESPACES, RESOURCE_QUOTAS)
         self.exit_code = ExitCode.FINE
         binding, lease, identity = settings.binding, settings.leader_election, new_identity()
@@ -102,7 +104,9 @@ class Controller:
         rng = self._rng = Random()
 
         jobs = ("drift", *all_job_names(settings.health))
-        self._instruments = instruments = Instruments(lease.name, jobs, watched, dry_run=binding.dry_run)
+        self._instruments = instruments = Instruments(
+            lease.name, jobs, watched, dry_run=binding.dry_run, gates=settings.feature_gates
+        )
         if binding.dry_run:
             transport, lease = DryRun(transport), replace(lease, enabled=False)
         if tracing is not UNTRACED:

@@ -175,7 +175,7 @@ def compose(  # noqa: PLR0913 - all that a term needs of its process, by name
     wakeups = Wakeups(store, pods, clock)
     announcer = announcer or Announcer(events, clock, settings.events.docs_base_url)
     gate.usable_after_all.append(lambda volume: wakeups.room_in(class_of(volume)))
-    to_come = NodesToCome(api, store, clock, annotations, announcer)
+    to_come = NodesToCome(api, store, clock, annotations, announcer, joining=settings.feature_gates.new_nodes)
     to_come.node_came.append(wakeups.room_in)
     planner = Planner(store, gate, clock, planning, to_come=to_come, aside=aside, solving=solving)
     reconciler = Reconciler(
@@ -225,7 +225,7 @@ def compose(  # noqa: PLR0913 - all that a term needs of its process, by name
         "volumes": volumes,
     }
     hold_controller = None
-    if settings.holds.enabled:
+    if settings.holds_volumes:
         passes: WorkQueue[str] = WorkQueue(clock, rng, metrics.queues.of("holds"))
         queues["holds"] = passes
         hold_controller = HoldController(
@@ -258,6 +258,7 @@ def plan_settings(settings: Settings) -> PlanSettings:
         annotations=settings.binding.annotations,
         allow_delete_policy=settings.binding.allow_delete_policy,
         dynamic_mode=settings.binding.dynamic_mode,
+        provision=settings.feature_gates.provision,
     )
 
 

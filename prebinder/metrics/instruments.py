@@ -13,11 +13,12 @@ from binder.reporting.hold_reports import HoldMetrics
 from binder.reporting.metrics import BindingMetrics, ReservationMetrics
 from binder.solver.solver_process import SolverMetrics
 from kube.objects.api_resource import WATCHED, Resource
+from prebinder.config.feature_gates import ALL_ON, FeatureGates
 from prebinder.metrics.api import EventMetrics, QueueMetrics, RequestMetrics, WatchMetrics
 from prebinder.metrics.collectors.cluster import ClusterState, StateCollector
 from prebinder.metrics.drivers import DriverMetrics
 from prebinder.metrics.extender import ExtenderMetrics
-from prebinder.metrics.process import JobMetrics, LeaderMetrics, new_registry
+from prebinder.metrics.process import JobMetrics, LeaderMetrics, new_registry, report_gates
 
 
 class TermMetrics:
@@ -36,9 +37,16 @@ class Instruments(TermMetrics):
     """All metrics of the controller and the agent, created once and passed to the code that updates them."""
 
     def __init__(
-        self, lease: str, jobs: tuple[str, ...], watched: Iterable[Resource] = WATCHED, *, dry_run: bool = False
+        self,
+        lease: str,
+        jobs: tuple[str, ...],
+        watched: Iterable[Resource] = WATCHED,
+        *,
+        dry_run: bool = False,
+        gates: FeatureGates = ALL_ON,
     ) -> None:
         super().__init__(new_registry(), dry_run=dry_run)
+        report_gates(self.registry, gates)
         self.watches = WatchMetrics(self.registry, [resource.label for resource in watched])
         self.requests = RequestMetrics(self.registry)
         self.events = EventMetrics(self.registry)

@@ -3,6 +3,7 @@
 from prometheus_client import CollectorRegistry, Counter, Gauge, GCCollector, ProcessCollector, disable_created_metrics
 
 from prebinder.build import build_facts
+from prebinder.config.feature_gates import FeatureGates
 
 
 def new_registry() -> CollectorRegistry:
@@ -19,6 +20,13 @@ def new_registry() -> CollectorRegistry:
         registry=registry,
     ).labels(facts["version"], facts["pythonVersion"]).set(1)
     return registry
+
+
+def report_gates(registry: CollectorRegistry, gates: FeatureGates) -> None:
+    """Add the metric of the feature gates, as each component of Kubernetes has it (component-base/metrics/features)."""
+    enabled = Gauge("kubernetes_feature_enabled", "1 if the feature gate is on.", ["name", "stage"], registry=registry)
+    for name, (stage, on) in gates.stated().items():
+        enabled.labels(name, stage.value).set(on)
 
 
 class LeaderMetrics:

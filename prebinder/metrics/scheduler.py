@@ -7,9 +7,10 @@ from datetime import datetime
 from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
 from kube.objects.api_resource import Resource
+from prebinder.config.feature_gates import ALL_ON, FeatureGates
 from prebinder.metrics.api import EventMetrics, RequestMetrics, WatchMetrics
 from prebinder.metrics.collectors.scheduler import SchedulerState, SchedulerStateCollector
-from prebinder.metrics.process import JobMetrics, LeaderMetrics, new_registry
+from prebinder.metrics.process import JobMetrics, LeaderMetrics, new_registry, report_gates
 from scheduler.standalone.metrics import SchedulerMetrics
 
 
@@ -41,8 +42,9 @@ class ConfigurationMetrics:
 class SchedulerInstruments:
     """All metrics of the standalone scheduler."""
 
-    def __init__(self, lease: str, watched: Iterable[Resource], now: datetime) -> None:
+    def __init__(self, lease: str, watched: Iterable[Resource], now: datetime, *, gates: FeatureGates = ALL_ON) -> None:
         self.registry = new_registry()
+        report_gates(self.registry, gates)
         self.watches = WatchMetrics(self.registry, [resource.label for resource in watched])
         self.requests = RequestMetrics(self.registry)
         self.events = EventMetrics(self.registry)

@@ -82,7 +82,9 @@ class SchedulerProcess:
         self._store = Store(prefix)
         self._cluster = SchedulerCache(self._store, planning)
         watches = self._watches = Watches(self._store, self.names)
-        self._instruments = instruments = SchedulerInstruments(lease.name, watches.collections, clock.now())
+        self._instruments = instruments = SchedulerInstruments(
+            lease.name, watches.collections, clock.now(), gates=settings.feature_gates
+        )
         instruments.attempts.expect_profiles(self.names)
         failures.counted.append(instruments.attempts.plugin_failed)
         access = self._access = Clients(transport, clock, settings.cluster, instruments.requests)

@@ -8,9 +8,9 @@ from typing import Any, Final
 import cloup
 
 from prebinder.command_line.command import Command
-from prebinder.command_line.flags import CLUSTER_FLAGS, FLAGS, Flag, Flags, override, settings_flags
+from prebinder.command_line.flags import CLUSTER_FLAGS, FEATURE_GATES, FLAGS, Flag, Flags, override, settings_flags
 from prebinder.config.scheduler_settings import LEASE, SchedulerSettings, SchedulingSettings
-from prebinder.errors import ExitCode, UsageError
+from prebinder.errors import CommandError, ExitCode, UsageError
 
 EXAMPLES: Final = """
 Examples:
@@ -56,6 +56,7 @@ SCHEDULER_FLAGS: Final[Flags] = {
             "FILE",
         ),
     ),
+    "Features": (FEATURE_GATES,),
     "Cluster": CLUSTER_FLAGS,
     "Leader election": tuple(
         replace(flag, help=f"default {LEASE}-NAME") if flag.field == "name" else flag
@@ -81,6 +82,8 @@ def command(print_schema: bool, **given: Any) -> int:
         return ExitCode.FINE
     settings = override(SchedulerSettings(), given, SCHEDULER_FLAGS)
     reject_unclear(settings.scheduling)
+    if not settings.feature_gates.scheduler:
+        raise CommandError("the feature gate Scheduler is off; remove Scheduler=false from --feature-gates to run it")
     # Imported lazily: the help needs no HTTP.
     from prebinder.scheduler.process import run_scheduler  # noqa: PLC0415
 

@@ -292,8 +292,8 @@ def _cause_of(error: Exception) -> str:
     """Return the operating system's words for a connection that failed; aiohttp's repeat the address."""
     if isinstance(error, aiohttp.ClientConnectorError) and not isinstance(error, aiohttp.ClientSSLError):
         number = error.os_error.errno
-        if number is not None and number > 0:
-            return os.strerror(number)
+        # Names that cannot be resolved have negative numbers, and words of their own.
+        return os.strerror(number) if number is not None and number > 0 else error.os_error.strerror or str(error)
     return str(error)
 
 

@@ -6,6 +6,7 @@ user.
 
 import asyncio
 import re
+import shutil
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -97,10 +98,7 @@ async def credentials_of(paths: str, context: str | None, clock: Clock) -> Crede
         ) from error
     server = _api_server(configuration)
     if server.address.startswith("https") and not configuration.api_key and not server.certificate:
-        raise KubeconfigError(
-            f"{source} has no credentials for {server.address}: the user has no token and no client certificate, or "
-            "the exec plugin failed (see the log line above)"
-        )
+        raise KubeconfigError(f"{source} has no credentials for {server.address}: {_missing(loader._user)}")
     _reject_insecure(configuration, server, source)
 
     namespace = str(loader.current_context["context"].get("namespace") or "default")
@@ -108,6 +106,16 @@ async def credentials_of(paths: str, context: str | None, clock: Clock) -> Crede
     return Credentials(
         server, KubeconfigUser(loader, configuration), source, clock, namespace, _impersonation(loader._user)
     )
+
+
+def _missing(user: Any) -> str:
+    """Return why a user has neither a token nor a client certificate."""
+    plugin = str(user["exec"]["command"]) if user and "exec" in user else ""
+    if not plugin:
+        return "the user has no token and no client certificate"
+    if shutil.which(plugin) is None:
+        return f'the exec plugin "{plugin}" is not there; install it, or name its directory in $PATH'
+    return f'the exec plugin "{plugin}" failed (see the log line above)'
 
 
 def _called(context: Any) -> str:

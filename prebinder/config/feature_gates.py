@@ -10,7 +10,6 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Final
 
-from kube.configuration.document import CAMEL_KEYS
 from kube.configuration.nearest import did_you_mean
 
 _STATES: Final = {"true": True, "false": False}
@@ -29,8 +28,12 @@ def gate_name(field: str) -> str:
     return "".join(word.capitalize() for word in field.split("_"))
 
 
-GATE_KEYS: Final[Mapping[str, object]] = {**CAMEL_KEYS, "alias_generator": gate_name}
-"""Keys of a file: the gates by their names, and no others."""
+GATE_KEYS: Final[Mapping[str, object]] = {
+    "extra": "forbid",
+    "alias_generator": gate_name,
+    "use_attribute_docstrings": True,
+}
+"""The `__pydantic_config__`: in a file, gates by their names, and no others."""
 
 
 @dataclass(frozen=True, slots=True)

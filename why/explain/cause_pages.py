@@ -32,7 +32,9 @@ def known_code(text: str) -> str:
     """Return the code that a user means, whatever its case. Raises WhyError with the nearest one."""
     codes = {code.lower(): code for code in meanings()}
     if text.lower() not in codes:
-        raise WhyError(f'unknown code "{text}"{did_you_mean(text, codes.values())}')
+        meant = did_you_mean(text, codes.values())
+        # A full stop: no code is near.
+        raise WhyError(f'unknown code "{text}"{"; without a code, explain lists all" if meant == "." else meant}')
     return codes[text.lower()]
 
 

@@ -100,5 +100,6 @@ def controller_settings(chosen: AgentSettings) -> Settings:
 def only_driver(endpoints: tuple[Endpoint, ...]) -> str:
     """Return the driver's name. UsageError unless there is exactly one endpoint."""
     if len(endpoints) != 1:
-        raise UsageError(f"csi-agent serves one driver: expected one --csi-endpoint, found {len(endpoints)}")
+        found = len(endpoints)
+        raise UsageError(f"csi-agent serves one driver: expected one --csi-endpoint NAME=unix:///PATH, found {found}")
     return endpoints[0].driver

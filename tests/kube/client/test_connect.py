@@ -237,6 +237,13 @@ async def test_a_rejected_connection_names_host_path_and_next_step(tmp_path: Pat
     assert "is the API server running" in text
 
 
+async def test_a_host_that_cannot_be_resolved_is_named_without_the_librarys_objects(tmp_path: Path) -> None:
+    async with await connect(kubeconfig(tmp_path, "https://no-such-host.invalid:6443")) as transport:
+        with pytest.raises(Unavailable, match=r"no-such-host.invalid:6443: [A-Z][a-z ]+; is the API server") as caught:
+            await transport.send(Request("GET", "/version"))
+    assert "object at" not in str(caught.value)
+
+
 async def test_a_certificate_of_an_unknown_authority_names_the_kubeconfig(tmp_path: Path) -> None:
     pair = Authority(tmp_path, datetime.now(UTC)).serving("somebody")
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)

@@ -31,7 +31,11 @@ REMOTE = "https://api.example:6443"
         pytest.param("ftp://h", None, None, "no usable server", id="odd scheme"),
         pytest.param("https://h", {}, None, "no credentials", id="no credentials"),
         pytest.param(
-            "https://h", {"exec": {"apiVersion": "v1", "command": "/nowhere"}}, None, "exec plugin failed", id="exec"
+            "https://h",
+            {"exec": {"apiVersion": "v1", "command": "/nowhere"}},
+            None,
+            'exec plugin "/nowhere" is not there',
+            id="exec",
         ),
         pytest.param("https://h", {"client-certificate": "/no"}, None, "/no", id="missing certificate"),
     ],

@@ -1,5 +1,6 @@
 """Feature gates: their form, what is said of a wrong one, and that each switches its part off."""
 
+import click
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
@@ -11,7 +12,6 @@ from prebinder.config.config_file import CONTROLLER
 from prebinder.config.feature_gates import FeatureGates, parse_gates
 from prebinder.config.settings import HoldSettings, Settings
 from prebinder.controller.term import plan_settings
-from prebinder.errors import UsageError
 from prebinder.metrics.process import report_gates
 from tests.builders import storage_class
 
@@ -48,7 +48,7 @@ def test_an_unknown_gate_of_a_file_is_rejected_with_what_was_meant() -> None:
         ConfigurationError, match=r'featureGates.NewNode: unknown key; did you mean "NewNodes"\? \(line 4'
     ):
         CONTROLLER.parse(f"{FILE}  NewNode: false\n")
-    with pytest.raises(UsageError, match=r"--feature-gates"):
+    with pytest.raises(click.BadParameter, match="did you mean"):
         settings_from(Settings(), FLAGS, ["--feature-gates=NewNode=false"])
 
 

@@ -53,6 +53,7 @@ PLANNING: Stack = (*DECIDING, "binder/controllers/planner")
 PASS: Stack = (
     "binder/controllers/batcher",
     "binder/controllers/planner",
+    "binder/new_nodes/joining",
     "binder/planning/plan",
     "binder/assignment/placing",
 )

@@ -31,7 +31,7 @@ def test_an_agent_binds_nothing() -> None:
 
 @pytest.mark.parametrize("endpoints", [[], [DRIVER, Endpoint("b", "/b.sock")]], ids=["none", "two"])
 def test_an_agent_serves_one_driver(endpoints: list[Endpoint]) -> None:
-    with pytest.raises(UsageError, match=f"expected one --csi-endpoint, found {len(endpoints)}"):
+    with pytest.raises(UsageError, match=f"expected one --csi-endpoint NAME=unix:///PATH, found {len(endpoints)}"):
         controller_settings(settings(*endpoints))
 
 
@@ -63,7 +63,7 @@ def test_its_flags_are_those_of_the_controller() -> None:
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["csi-agent"], "csi-agent serves one driver: expected one --csi-endpoint, found 0"),
+        (["csi-agent"], "csi-agent serves one driver: expected one --csi-endpoint NAME=unix:///PATH, found 0"),
         (["csi-agent", "--csi-endpoint", "a=tcp://h:1"], "a=tcp://h:1: tcp without TLS is rejected"),
         (["csi-agent", "--quarantine"], 'unknown flag "--quarantine"'),
     ],

@@ -6,6 +6,7 @@ from typing import Final
 
 import yaml
 
+from manifests.chart_generator import csi_agents
 from manifests.chart_generator.documents import Command, Document, built, condition, dump, indented, key, replaced_once
 from manifests.chart_generator.names import NAMESPACE, expanded, marked
 from manifests.chart_generator.workloads import existence, workload_text
@@ -49,7 +50,11 @@ _ALERT_LABELS: Final = (
 def templates(kustomize: Command) -> dict[str, str]:
     """Return the templates by file name. `kustomize` is the command that builds a directory."""
     base = built(kustomize, ())
-    made = {"controller.yaml": _controller(base, built(kustomize, (), resource="overlays/try"))}
+    made = {
+        "controller.yaml": _controller(base, built(kustomize, (), resource="overlays/try")),
+        "csi-agents.yaml": csi_agents.rights(),
+        "_csi-agents.tpl": csi_agents.container(),
+    }
     known = {key(document) for document in base}
     for name, directory in COMPONENTS.items():
         needed = ("extender", directory) if directory.startswith("extender-") else (directory,)

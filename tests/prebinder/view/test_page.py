@@ -211,6 +211,18 @@ async def test_axe_core_finds_nothing(chromium: Chromium, tmp_path: Path, *, dar
         assert await findings(page, program) == []
 
 
+@pytest.mark.parametrize("width", [390, 1280, 1920])
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+async def test_the_page_fits_a_phone_a_laptop_and_a_wall(
+    chromium: Chromium, tmp_path: Path, width: int, *, dark: bool
+) -> None:
+    async with shown(chromium, small(), tmp_path, "#/pod/shop/orders-0", dark=dark) as page:
+        await page.set_viewport_size({"width": width, "height": 900})
+        await expect(page.locator("#why")).to_contain_text("✗ pod shop/orders-0 Pending")
+        assert await page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+        await picture(page, f"view-{width}-{'dark' if dark else 'light'}.png")
+
+
 async def test_markup_in_names_is_text(chromium: Chromium, tmp_path: Path) -> None:
     evil = "<img src=x onerror=alert(1)>"
     cluster = small()

@@ -92,8 +92,7 @@ class Controller:
         *,
         tracing: Tracing = UNTRACED,
     ) -> None:
-        self._settings = settings
-        self._tracing = tracing
+        self._settings, self._tracing = settings, tracing
         self._clock = clock = clock or SystemClock()
         self._sees_cluster = set(watched) == set(WATCHED)
         if self._sees_cluster and settings.holds_volumes:
@@ -103,15 +102,10 @@ class Controller:
         self._namespace = lease.namespace or own_namespace()
         rng = self._rng = Random()
 
-        jobs = ("drift", *all_job_names(settings.health))
-        self._instruments = instruments = Instruments(
-            lease.name, jobs, watched, dry_run=binding.dry_run, gates=settings.feature_gates
-        )
+        self._instruments = instruments = self._counted(watched)
         if binding.dry_run:
-            transport, lease = DryRun(transport), replace(lease, enabled=False)
-        if tracing is not UNTRACED:
-            transport = TracedTransport(transport, tracing)
-        access = self._access = Clients(transport, clock, settings.cluster, instruments.requests)
+            lease = replace(lease, enabled=False)
+        access = self._access = Clients(self._wrapped(transport), clock, settings.cluster, instruments.requests)
         self._store = Store(binding.annotation_prefix)
         self._store.classes.listeners.append(self._class_changed)
         self._extender = ExtenderPart(settings, self._store, self._waiting_for, clock, instruments.extender)
@@ -134,6 +128,21 @@ class Controller:
         self._leader_loop: LeaderLoop[Term] = LeaderLoop(
             self._elector, Leadership.unelected(clock, identity), self._begin
         )
+
+    def _counted(self, watched: Collection[Resource]) -> Instruments:
+        settings, jobs = self._settings, ("drift", *all_job_names(self._settings.health))
+        return Instruments(
+            settings.leader_election.name,
+            jobs,
+            watched,
+            dry_run=settings.binding.dry_run,
+            gates=settings.feature_gates,
+        )
+
+    def _wrapped(self, transport: Transport) -> Transport:
+        if self._settings.binding.dry_run:
+            transport = DryRun(transport)
+        return transport if self._tracing is UNTRACED else TracedTransport(transport, self._tracing)
 
     def _probed_drivers(self) -> Drivers:
         """Return the drivers with an endpoint. A term subscribes to what they report while it runs."""

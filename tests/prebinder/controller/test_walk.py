@@ -53,7 +53,6 @@ PLANNING: Stack = (*DECIDING, "binder/controllers/planner")
 PASS: Stack = (
     "binder/controllers/batcher",
     "binder/controllers/planner",
-    "binder/new_nodes/joining",
     "binder/planning/plan",
     "binder/assignment/placing",
 )

@@ -2,7 +2,7 @@
 
 `STAGES` is the only table of them, and `Settings` the only place from which they are read. Each part needs an opt-in of
 its own beside its gate, by a flag, a class or a command; therefore even parts in alpha are on by default. Unlike those
-opt-ins, which whoever writes a StorageClass may have, a gate is the operator's alone.
+opt-ins, which any author of a StorageClass may have, a gate is the operator's alone.
 """
 
 from collections.abc import Collection, Mapping

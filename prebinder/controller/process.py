@@ -25,9 +25,10 @@ from kube.client.dry_run import DryRun
 from kube.client.event_recorder import EventRecorder
 from kube.client.transport import Transport
 from kube.clock import Clock, SystemClock
+from kube.errors import KubeError
 from kube.leaderelection.elector import new_identity
 from kube.leaderelection.leadership import Leadership
-from kube.objects.api_resource import NAMESPACES, RESOURCE_QUOTAS, STATEFUL_SETS, WATCHED, Resource
+from kube.objects.api_resource import NAMESPACES, RESOURCE_QUOTAS, STATEFUL_SETS, VOLUMES, WATCHED, Resource
 from kube.objects.model import StorageClass
 from kube.store.store import Store
 from prebinder.config.settings import LogFormat, Settings
@@ -36,7 +37,7 @@ from prebinder.controller.dry_run_report import DryRunReport, Pass
 from prebinder.controller.logged_events import LoggedEvents
 from prebinder.controller.sweeps import ClusterSweeps, all_job_names, sweep_jobs
 from prebinder.controller.term import Term, compose
-from prebinder.errors import ExitCode
+from prebinder.errors import CommandError, ExitCode
 from prebinder.extender.part import ExtenderPart
 from prebinder.metrics.collectors.cluster import ClusterState
 from prebinder.metrics.instruments import Instruments
@@ -160,6 +161,8 @@ class Controller:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Work until `stop` is set; then finish what has begun, send the pending Events and release the Lease."""
+        if self._settings.binding.once:
+            await self._require_server()
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self._drivers.close)
             await self._serve(stack)
@@ -182,6 +185,13 @@ class Controller:
             await self._recorder.flush(FLUSH_SECONDS)
             for task in tasks:
                 task.cancel()
+
+    async def _require_server(self) -> None:
+        """Raise CommandError if the API server cannot be read: a run that ends by itself does not wait until it can."""
+        try:
+            await self._access.api().list_page(VOLUMES, limit=1)
+        except KubeError as error:
+            raise CommandError(error.message) from error
 
     def _begin(self, leadership: Leadership) -> Term:
         return compose(

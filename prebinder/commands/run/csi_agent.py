@@ -100,6 +100,6 @@ def controller_settings(chosen: AgentSettings) -> Settings:
 def only_driver(endpoints: tuple[Endpoint, ...]) -> str:
     """Return the driver's name. UsageError unless there is exactly one endpoint."""
     if len(endpoints) != 1:
-        found = len(endpoints)
-        raise UsageError(f"csi-agent serves one driver: expected one --csi-endpoint NAME=unix:///PATH, found {found}")
+        count = len(endpoints)
+        raise UsageError(f"csi-agent serves one driver: expected one --csi-endpoint NAME=unix:///PATH, found {count}")
     return endpoints[0].driver

@@ -26,7 +26,7 @@ from tests.scenarios.environment.world import World
 logger = logging.getLogger(__name__)
 
 NUMBER: Final = 100
-ALONE_SECONDS: Final = 3 * LAUNCH_SECONDS
+ALONE_SECONDS: Final = 2 * LAUNCH_SECONDS
 
 
 async def test_karpenter_alone_adds_no_node_for_a_volume_in_another_zone(own_world: World) -> None:

@@ -39,6 +39,9 @@ REQUESTS_AT_ONCE: Final = 100
 wait.
 """
 
+IDLE_SECONDS: Final = 80.0
+"""For which an unused connection is kept. The API server closes it after 90 (IdleTimeout in secure_serving.go)."""
+
 MAX_LINE_BYTES: Final = 32 * 2**20
 """Bytes. etcd rejects objects far below this, so a longer line is no object but would exhaust our memory."""
 
@@ -189,7 +192,7 @@ class KubernetesTransport:
         self._session = aiohttp.ClientSession(
             # Unlimited: with a limit the Lease and the watches would wait for a connection, and the `connect` timeout
             # would expire.
-            connector=aiohttp.TCPConnector(limit=0),
+            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=IDLE_SECONDS),
             trust_env=False,
             cookie_jar=aiohttp.DummyCookieJar(),
             read_bufsize=2**20,

@@ -213,6 +213,7 @@ class Controller:
 
     async def _synced(self) -> None:
         await self._cache.synced()
+        await self._access.connect_ahead(self._settings.leader_election.name, self._namespace)
         settle_heap()
         logger.info(
             "Caches synced", extra={"volumes": len(self._store.volumes.items), "claims": len(self._store.claims.items)}

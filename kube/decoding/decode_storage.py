@@ -58,7 +58,8 @@ def claim(raw: wire.Claim, own_prefix: str) -> model.Claim:
         created=shared(metadata.creation_timestamp),
         annotations=annotations,
         has_data_source=any(part is not UNSET and bytes(part) != b"null" for part in _data_sources(spec)),
-        clone_of=next(filter(None, (_clone_of(part) for part in _data_sources(spec))), ""),
+        clone_of=next(filter(None, (_origin(_CLONES, part) for part in _data_sources(spec))), ""),
+        snapshot=next(filter(None, (_origin(_SNAPSHOTS, part) for part in _data_sources(spec))), ""),
         health=claim_health(raw.status.health_status if raw.status else UNSET, metadata.annotations),
     )
 
@@ -67,8 +68,8 @@ def _data_sources(spec: wire.ClaimSpec) -> tuple[wire.RawPart, wire.RawPart]:
     return spec.data_source, spec.data_source_ref
 
 
-def _clone_of(part: wire.RawPart) -> str:
-    return decoded_part(_CLONES, part, "$.spec.dataSource") or ""
+def _origin(decoded: DecodedParts[str], part: wire.RawPart) -> str:
+    return decoded_part(decoded, part, "$.spec.dataSource") or ""
 
 
 def _cloned(part: bytes) -> str:
@@ -77,8 +78,15 @@ def _cloned(part: bytes) -> str:
     return text(source.name) if is_claim else ""
 
 
+def _snapshot(part: bytes) -> str:
+    source = _DATA_SOURCE.decode(part)
+    is_snapshot = (source.api_group, source.kind) == ("snapshot.storage.k8s.io", "VolumeSnapshot")
+    return text(source.name) if is_snapshot and not source.namespace else ""
+
+
 _DATA_SOURCE: Final = Decoder(wire.DataSource)
 _CLONES: Final = DecodedParts(_cloned)
+_SNAPSHOTS: Final = DecodedParts(_snapshot)
 
 
 def _modes(modes: Sequence[str] | None) -> tuple[str, ...]:

@@ -68,6 +68,13 @@ RESOURCE_QUOTAS: Final = Resource("", "v1", "resourcequotas", "ResourceQuota", n
 LEASES: Final = Resource("coordination.k8s.io", "v1", "leases", "Lease", namespaced=True)
 NODE_POOLS: Final = Resource("karpenter.sh", "v1", "nodepools", "NodePool", namespaced=False)
 """Karpenter's: a cluster without it does not serve them."""
+VOLUME_SNAPSHOTS: Final = Resource(
+    "snapshot.storage.k8s.io", "v1", "volumesnapshots", "VolumeSnapshot", namespaced=True
+)
+VOLUME_SNAPSHOT_CONTENTS: Final = Resource(
+    "snapshot.storage.k8s.io", "v1", "volumesnapshotcontents", "VolumeSnapshotContent", namespaced=False
+)
+"""external-snapshotter's, as the former: a cluster without it does not serve them."""
 EVENTS: Final = Resource("events.k8s.io", "v1", "events", "Event", namespaced=True)
 
 WATCHED: Final = (

@@ -71,8 +71,8 @@ class Claim(Namespaced, frozen=True, gc=False):
 
     `owner` is the uid of its controller, which for a generic ephemeral volume is the pod; empty if there is none.
     `storage_class` is the effective class: the beta annotation if present (even empty), else the field; None if neither
-    is set. `clone_of` is the claim of its namespace whose data it gets, empty if there is none. `annotations` keeps
-    only keys that some rule reads (kube.decoding.decode.KEPT_ANNOTATIONS).
+    is set. `clone_of` is the claim of its namespace whose data it gets, and `snapshot` the VolumeSnapshot; empty if
+    there is none. `annotations` keeps only keys that some rule reads (kube.decoding.decode.KEPT_ANNOTATIONS).
     """
 
     storage_class: str | None = None
@@ -89,6 +89,7 @@ class Claim(Namespaced, frozen=True, gc=False):
     annotations: Pairs = ()
     has_data_source: bool = False
     clone_of: str = ""
+    snapshot: str = ""
     health: ClaimHealth | None = None
 
     @property

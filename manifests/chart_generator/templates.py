@@ -16,6 +16,7 @@ COMPONENTS: Final[Mapping[str, str]] = {
     "holds": "holds",
     "schedulingGate": "scheduling-gate",
     "karpenter": "karpenter",
+    "snapshots": "snapshots",
     "gatePolicy": "gate-policy",
     "accountLimits": "account-limits",
     "extender": "extender",

@@ -19,6 +19,7 @@ from kube.objects.api_resource import (
     RESOURCE_QUOTAS,
     STATEFUL_SETS,
     STORAGE_CLASSES,
+    VOLUME_SNAPSHOTS,
     VOLUMES,
     WATCHED,
     Resource,
@@ -88,6 +89,8 @@ def _controller_rights() -> Iterator[Need]:
     for resource in (STATEFUL_SETS, NAMESPACES, RESOURCE_QUOTAS):
         for verb in _READ:
             yield Need(resource, verb, "no volumes are held for replicas to come (component holds)", vital=False)
+    without = "pods with volumes from snapshots are left to Kubernetes in mode provision (component snapshots)"
+    yield Need(VOLUME_SNAPSHOTS, "get", without, vital=False)
     for resource in (CLAIMS, VOLUMES):
         without = "binds of classes in mode complete are rejected (component complete)"
         yield Need(resource, "patch", without, vital=False, subresource="status")

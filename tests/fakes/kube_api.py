@@ -66,6 +66,8 @@ class FakeKubeApi:
         self.lagging = False
         self.node_pools: list[Object] | None = None
         """Karpenter's; None if the server does not know the kind."""
+        self.snapshots: dict[tuple[str, str], Object] | None = None
+        """external-snapshotter's objects by plural and key; None if the server does not know the kinds."""
         self._version = 100
         self._stores: list[Store] = []
         self._late: list[tuple[str, Object | None, Object | None]] = []
@@ -123,6 +125,8 @@ class FakeKubeApi:
         if request.path == NODE_POOLS.path():
             return self._list_node_pools()
         plural, key, subresource = _parse(request.path)
+        if plural.startswith("volumesnapshot"):
+            return self._snapshot(plural, key)
         document = self.objects.get((plural, key))
         if document is None:
             return _failure(404, "NotFound")
@@ -146,6 +150,14 @@ class FakeKubeApi:
             self.put(patched)
         self.writes.append(Write(plural, key, subresource, body))
         return _ok(self.objects[plural, key])
+
+    def _snapshot(self, plural: str, key: str) -> Response:
+        """The API server names the object that is missing, unless it does not know the kind."""
+        if self.snapshots is None:
+            return _failure(404, "NotFound", "the server could not find the requested resource")
+        document = self.snapshots.get((plural, key))
+        name = key.rpartition("/")[2]
+        return _failure(404, "NotFound", f'{plural} "{name}" not found') if document is None else _ok(document)
 
     def _list_node_pools(self) -> Response:
         if self.node_pools is None:
@@ -243,8 +255,8 @@ def _ok(document: Object) -> Response:
     return Response(200, json.dumps(document).encode())
 
 
-def _failure(status: int, reason: str) -> Response:
-    body = {"kind": "Status", "code": status, "reason": reason, "message": reason}
+def _failure(status: int, reason: str, message: str = "") -> Response:
+    body = {"kind": "Status", "code": status, "reason": reason, "message": message or reason}
     return Response(status, json.dumps(body).encode())
 
 

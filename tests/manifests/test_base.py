@@ -40,6 +40,10 @@ ADDED = {
         ("", "resourcequotas"): READ,
     },
     "components/karpenter": {("karpenter.sh", "nodepools"): {"list"}},
+    "components/snapshots": {
+        ("snapshot.storage.k8s.io", "volumesnapshots"): {"get"},
+        ("snapshot.storage.k8s.io", "volumesnapshotcontents"): {"get"},
+    },
 }
 
 

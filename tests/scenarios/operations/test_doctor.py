@@ -31,8 +31,8 @@ async def test_the_manifests_grant_all_that_is_needed(
 ) -> None:
     flags = [f"--kubeconfig={await account(cluster)}", endpoint_flag(directories.driver)]
     code, checks = await doctor(capsys, *flags)
-    # The components karpenter and holds are not applied.
-    of_components = ("list nodepools.karpenter.sh", "list statefulsets.apps and 5 more")
+    # The components karpenter, holds and snapshots are not applied.
+    of_components = ("list nodepools.karpenter.sh", "list statefulsets.apps and 5 more", "get volumesnapshots")
     of_stories = ("StorageClass", "CSI driver", "volumes of type", "installation", *of_components)
     problems = [check for check in checks.values() if check["state"] != "ok"]
     assert [check for check in problems if not check["check"].startswith(of_stories)] == []

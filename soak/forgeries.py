@@ -23,12 +23,12 @@ _PROVISION: Final = {
 }
 _ON_CLAIMS_AND_PODS: Final = (
     *("reservation", "place", "volumes-side", "record", "pins"),
-    *("health", "quarantine", "modes", "provision", "ahead"),
+    *("health", "quarantine", "modes", "provision", "ahead", "aside"),
 )
 FORGERIES: Final[dict[str, tuple[str, ...]]] = {
     "forge-on-claim": (*_ON_CLAIMS_AND_PODS, "reservation", "reservation", "selected-node"),
     "forge-on-pod": _ON_CLAIMS_AND_PODS,
-    "forge-on-volume": ("volumes-side", "reservation", "place", "record", "modes", "ahead"),
+    "forge-on-volume": ("volumes-side", "reservation", "place", "record", "modes", "ahead", "aside"),
     "forge-on-node": ("health", "place", "modes"),
 }
 """Operation -> the kinds of annotations it forges."""
@@ -52,6 +52,7 @@ def forged(kind: str, volume: str, pod: int, claim_uid: str = "") -> dict[str, s
             **place,
         },
         "record": {"claim-ref": f"{claim}/forged"},
+        "aside": _set_aside(claim, claim_uid or "forged"),
         "pins": {
             "held-for": claim,
             "held-set-uid": "forged",
@@ -72,3 +73,7 @@ def forged(kind: str, volume: str, pod: int, claim_uid: str = "") -> dict[str, s
         "modes": {"mode": "off", GATE.removeprefix(PREFIX): "lifted"},
     }
     return {PREFIX + key: value for key, value in values[kind].items()}
+
+
+def _set_aside(claim: str, uid: str) -> dict[str, str]:
+    return {"set-aside-for": claim, "set-aside-for-uid": uid, "set-aside-at": _TIMES["bound-at"]}

@@ -23,6 +23,7 @@ from binder.matching.claim_shape import ClaimShape, UserNeeds
 from binder.matching.matching import scheduler_rejection
 from binder.model.demand import Demand
 from binder.model.view import View
+from binder.reservation.set_aside import as_offered
 from kube.objects.model import Claim, Volume
 from kube.rules.topology import volume_zone_matches
 
@@ -88,6 +89,8 @@ class Offers:
         pin, users = demand.pin_of(claim), demand.shape_of(claim).users
         if pin:
             pinned = self._view.snapshot.volumes.get(pin)
+            if pinned is not None:
+                pinned = as_offered(pinned, claim, self._view.settings.annotations)
             if pinned is not None and self._may_take_pinned(claim, pinned, topology) and self._suits(users, pinned):
                 yield pinned
             return
@@ -169,7 +172,7 @@ class Placing:
     def place(self, demand: Demand) -> PlacedPod | None:
         """Place the pod where its volumes waste least, or return None if nothing is left for it."""
         best = self.best(demand)
-        return best if best is not None and self._keep(best) else None
+        return best if best is not None and self.keep(best) else None
 
     def best(self, demand: Demand) -> PlacedPod | None:
         """Return how `place` would place the pod, without placing it."""
@@ -223,14 +226,14 @@ class Placing:
 
     def restore(self, placed: PlacedPod) -> None:
         """Place a pod that was lifted as it was."""
-        self._keep(placed)
+        self.keep(placed)
 
     def settle(self, demand: Demand, topology: Topology, required: Mapping[str, Volume]) -> None:
         """Place a pod with the volumes chosen for its required claims, if a node has room for them."""
         volumes = {**required, **self._optional(demand, topology, required)}
         node = self.booking.node_for(demand, topology, volumes)
         if node is not None:
-            self._keep(PlacedPod(demand, topology, node, volumes))
+            self.keep(PlacedPod(demand, topology, node, volumes))
 
     def topologies_for(self, demand: Demand, claim: Claim, most: int) -> tuple[Topology, ...]:
         """Return topologies open to the pod, those with the smallest volumes for the claim first if there are many."""
@@ -247,16 +250,21 @@ class Placing:
                 break
         return tuple(topologies.values())[:most]
 
-    def _keep(self, placed: PlacedPod) -> bool:
+    def keep(self, placed: PlacedPod) -> bool:
+        """Take the volumes and book the node; False if that has no room any more."""
         if not self.booking.keep(placed.demand, placed.node, placed.volumes):
             return False
         self.placed[placed.demand.pod.key] = placed
         self.taken.update([volume.name for volume in placed.volumes.values()])
         return True
 
+    def required(self, demand: Demand, topology: Topology) -> dict[str, Volume] | None:
+        """Return distinct volumes that are left in this topology for all claims that need existing ones, or None."""
+        return self._assigned(demand, demand.required, topology, frozenset())
+
     def in_topology(self, demand: Demand, topology: Topology) -> PlacedPod | None:
         """Return how the pod could be placed in this topology with what is left, or None."""
-        required = self._assigned(demand, demand.required, topology, frozenset())
+        required = self.required(demand, topology)
         if required is None:
             return None
         volumes = required | self._optional(demand, topology, required)

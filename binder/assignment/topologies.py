@@ -12,7 +12,7 @@ from typing import Final
 from binder.matching.index import VolumeIndex
 from binder.model.demand import Demand
 from kube.objects.labels import NodeSelector
-from kube.objects.model import Node
+from kube.objects.model import Node, Volume
 from kube.persistent_map import Map
 from kube.rules.selectors import label_keys, node_matches
 from kube.rules.topology import ZONE_LABELS, NodeKind, kind_of_node, labels_of_kind, zone_of
@@ -92,15 +92,20 @@ class Topologies:
 
 
 def topologies_of(
-    nodes: Map[str, Node], index: VolumeIndex, demands: Sequence[Demand], groupings: "Groupings"
+    nodes: Map[str, Node],
+    index: VolumeIndex,
+    demands: Sequence[Demand],
+    groupings: "Groupings",
+    beside: Iterable[Volume] = (),
 ) -> Topologies:
-    """Return the topologies that matter to these demands."""
-    return Topologies(groupings.topologies(nodes, _deciding_labels(index, demands)))
+    """Return the topologies that matter to these demands, which may also get the volumes `beside` the index."""
+    return Topologies(groupings.topologies(nodes, _deciding_labels(index, demands, beside)))
 
 
-def _deciding_labels(index: VolumeIndex, demands: Sequence[Demand]) -> frozenset[str]:
+def _deciding_labels(index: VolumeIndex, demands: Sequence[Demand], beside: Iterable[Volume]) -> frozenset[str]:
     """Return the label keys that determine, for demands like these, which volumes are accessible from nodes."""
-    affinities = {anchor.node_affinity for demand in demands for anchor in demand.anchors}
+    affinities = {volume.node_affinity for volume in beside}
+    affinities |= {anchor.node_affinity for demand in demands for anchor in demand.anchors}
     affinities |= index.affinities(claim for demand in demands for claim in (*demand.required, *demand.optional))
     return _LABELS_OF_VOLUMES.union(*map(label_keys, affinities))
 

@@ -25,6 +25,7 @@ from binder.assignment.volume_policy import reject_health
 from binder.controllers.available_volumes import AvailableVolumes
 from binder.controllers.batcher import Batch, Batcher
 from binder.controllers.nodes_to_come import NodesToCome
+from binder.data_sources.snapshots import Snapshots
 from binder.health.node_storage import NodeStorage
 from binder.matching.index import VolumeIndex
 from binder.matching.matching import class_of
@@ -38,7 +39,7 @@ from binder.new_nodes.joining import with_new_nodes
 from binder.planning.claim_standing import mode_of
 from binder.planning.commitment import decisive
 from binder.planning.plan import Caches, holds_of, plan, selections_of
-from binder.planning.pod_claims import open_claims
+from binder.planning.pod_claims import open_claims, snapshots_of
 from binder.planning.pod_demand import demand_of
 from binder.planning.spare_volumes import spare_volumes
 from binder.provisioning.claims_in_flight import is_begun, size_of
@@ -75,11 +76,12 @@ class Planner:
         settings: PlanSettings,
         *,
         to_come: NodesToCome,
+        snapshots: Snapshots,
         aside: Aside,
         solving: Solving,
     ) -> None:
         self._aside, self._solving = aside, solving
-        self._to_come = to_come
+        self._to_come, self._snapshots = to_come, snapshots
         self._caches = Caches()
         self._node_storage = NodeStorage()
         self._store = store
@@ -126,7 +128,7 @@ class Planner:
         """Return the decision of the next pass; None if there is no such pod. Its volumes are reserved from then on."""
         return await self._batcher.request(pod_key)
 
-    def stands(self, decision: Reserve | Finish) -> bool:
+    def stands(self, decision: Reserve | Finish | Provision) -> bool:
         """Whether a decision made moments ago still holds, now that its volumes have been probed."""
         if not self._is_about(decision.pod):
             return False
@@ -137,7 +139,7 @@ class Planner:
             for placement in decision.placements
         )
 
-    def withheld(self, decision: Reserve | Finish) -> Reject | None:
+    def withheld(self, decision: Reserve | Finish | Provision) -> Reject | None:
         """Return the rejection if the health of chosen volumes is unknown, now that they have been probed."""
         view, now = self.view(), self._clock.now()
         rejected = [reject_health(view, volume, now) for volume in decision.volumes]
@@ -145,7 +147,7 @@ class Planner:
         begun = isinstance(decision, Finish)
         return Reject(decision.pod, Reason.HEALTH_UNKNOWN, unknown, begun=begun) if unknown else None
 
-    async def spare(self, decision: Reserve | Finish, most: int) -> tuple[Volume, ...]:
+    async def spare(self, decision: Reserve | Finish | Provision, most: int) -> tuple[Volume, ...]:
         """Return volumes that the pod may get instead, at most so many for each claim; none if binds have begun."""
         if isinstance(decision, Finish):
             return ()
@@ -204,6 +206,8 @@ class Planner:
 
     async def _planned(self, pods: Sequence[Pod], now: datetime) -> Mapping[str, Decision | Exception]:
         await self._to_come.refresh()
+        if self._provisioning is not None:
+            await self._snapshots.refresh(snapshots_of(pods, self._store.snapshot()))
         view, changed = self.view(), self._changed
         self._changed = {}
         try:
@@ -225,11 +229,8 @@ class Planner:
             elif decision is None:
                 answer.resolve(None)
             elif self._is_about(decision.pod):
-                if isinstance(decision, Reserve):
-                    self.ledger = self.ledger.with_holds(holds_of(decision))
-                elif isinstance(decision, Provision):
-                    self.ledger = self.ledger.with_selections(selections_of((decision,)))
-                elif isinstance(decision, Wait) and decision.node:
+                self.ledger = self.ledger.with_holds(holds_of(decision)).with_selections(selections_of((decision,)))
+                if isinstance(decision, Wait) and decision.node:
                     self.ledger = self.ledger.with_lift(key, decision.pod.uid)
                 answer.resolve(decision)
                 noted += len(decision.pod.claims)
@@ -250,6 +251,7 @@ class Planner:
             waiting=self._waiting,
             new_nodes=self._to_come.known(),
             pools=self._pools(),
+            sources=self._snapshots.known(),
         )
 
     def _pools(self) -> PoolLedger:
@@ -275,7 +277,8 @@ class Planner:
         for volume in (old, new):
             if volume is not None:
                 reserved = self._settings.annotations.reservation_of(volume)
-                named = (volume.claim.key if volume.claim else "", reserved.claim if reserved else "")
+                aside = value_of(volume.annotations, self._settings.annotations.set_aside_for) or ""
+                named = (volume.claim.key if volume.claim else "", reserved.claim if reserved else "", aside)
                 for key in {*named, *claims.get(volume.name, ())}:
                     self._users_changed(key)
 
@@ -365,10 +368,9 @@ def _decided(
     decided: dict[str, Decision | Exception] = {}
     for pod in _by_urgency(view, pods, now):
         alone = _decided(view, [pod], now, caches, solving)[pod.key]
-        if isinstance(alone, Reserve):
-            view = replace(view, ledger=view.ledger.with_holds(holds_of(alone)))
-        elif isinstance(alone, Provision):
-            view = replace(view, ledger=view.ledger.with_selections(selections_of((alone,))))
+        if not isinstance(alone, Exception):
+            ledger = view.ledger.with_holds(holds_of(alone)).with_selections(selections_of((alone,)))
+            view = replace(view, ledger=ledger)
         decided[pod.key] = alone
     return decided
 

@@ -145,7 +145,7 @@ class Reconciler:
         withheld: Reject | None = None
         for _ in range(ROUNDS):
             decision = await self._plan(key)
-            if not isinstance(decision, Reserve | Finish):
+            if not isinstance(decision, Reserve | Finish | Provision) or not decision.volumes:
                 return decision
             began = self.clock.monotonic()
             try:

@@ -7,7 +7,7 @@ leader's leftovers need no special case. Our annotations that cannot be parsed a
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Final
@@ -18,13 +18,14 @@ from binder.reporting.metrics import ReservationMetrics
 from binder.reporting.release_events import ReleaseAnnouncer
 from binder.reservation.contract import Annotations
 from binder.reservation.release import Cause, Look, Release, expiry_of_volume, release_of_claim, release_of_volume
+from binder.reservation.set_aside import UNUSED_FOR, ends_at, set_aside_keys
 from binder.writers.keyed_locks import KeyedLocks
 from binder.writers.rollback import Rollback
 from binder.writers.unbound_proofs import PastBind, UnboundProofs
 from kube.backoff import backoff
 from kube.clock import Clock
 from kube.errors import TerminalError
-from kube.objects.model import Claim, Node, Pod, StorageClass, Volume
+from kube.objects.model import Claim, Node, Pod, StorageClass, Volume, value_of
 from kube.store.snapshot import Snapshot
 from kube.store.store import Store
 from kube.workqueue import WorkQueue
@@ -80,6 +81,9 @@ class ReleaseController:
         kind, key = subject
         async with self._locks.held(self._claim_keys(kind, key)):
             snapshot = self._store.snapshot()
+            aside = snapshot.volumes.get(key) if kind == "volume" else None
+            if aside is not None and set_aside_keys(aside, self._annotations):
+                return await self._end_set_aside(subject, aside)
             bound = self._bound(snapshot.volumes.get(key), snapshot) if kind == "volume" else None
             if bound is PastBind.NOT_SEEN_YET:
                 return AGAIN
@@ -91,6 +95,16 @@ class ReleaseController:
         self._clean_up.forget(subject)
         expires = expiry_of_volume(key, look.snapshot, self._annotations) if kind == "volume" else None
         return None if expires is None else max(0.0, (expires - look.now).total_seconds())
+
+    async def _end_set_aside(self, subject: Subject, volume: Volume) -> float:
+        """Let go of a volume that was set aside if it is time; what it waits for is not all of the objects followed."""
+        now = self._clock.now()
+        end = ends_at(volume, self._store.snapshot(), self._annotations, now)
+        if end is None or end > now:
+            wait = UNUSED_FOR if end is None else end - now
+            return wait.total_seconds()
+        done = await self._attempted(subject, self._rollback.end_set_aside(volume))
+        return AGAIN if done else self._next_attempt(subject)
 
     async def _carry_out_in_turn(self, subject: Subject, release: Release) -> float | None:
         """Release at once; but the annotations of a fulfilled reservation block nothing, and wait for their turn."""
@@ -104,16 +118,23 @@ class ReleaseController:
 
     async def _carry_out(self, subject: Subject, release: Release) -> float | None:
         """Release; return the growing delay in seconds until the next attempt if that did not work."""
+        if await self._attempted(subject, self._rollback.carry_out(release)):
+            self._clean_up.forget(subject)
+            self._announce(release)
+            return None
+        return self._next_attempt(subject)
+
+    async def _attempted(self, subject: Subject, writes: Awaitable[bool]) -> bool:
         try:
-            done = await self._rollback.carry_out(release)
+            done = await writes
         except TerminalError as error:
             logger.warning("Release rejected by the API server", extra={"key": str(subject), "error": str(error)})
             done = False
         if done:
             self._failures.pop(subject, None)
-            self._clean_up.forget(subject)
-            self._announce(release)
-            return None
+        return done
+
+    def _next_attempt(self, subject: Subject) -> float:
         failures = self._failures[subject] = self._failures.get(subject, 0) + 1
         return backoff(failures, AGAIN, MAX_RETRY_SECONDS, jitter=1.0)
 
@@ -134,7 +155,8 @@ class ReleaseController:
             return (key,)
         volume = self._store.snapshot().volumes.get(key)
         reservation = self._annotations.reservation_of(volume) if volume is not None else None
-        return (reservation.claim,) if reservation is not None else ()
+        aside = value_of(volume.annotations, self._annotations.set_aside_for) if volume is not None else None
+        return tuple(key for key in (reservation.claim if reservation is not None else None, aside) if key)
 
     @contextmanager
     def _following(self) -> Iterator[None]:
@@ -163,6 +185,10 @@ class ReleaseController:
 
     def _volume_changed(self, old: Volume | None, new: Volume | None) -> None:
         for volume in (old, new):
+            if volume is not None and set_aside_keys(volume, self._annotations):
+                self._queue.add(("volume", volume.name))
+                # Another one that was set aside for the claim before is not needed any more.
+                self._look_at_volumes_of(value_of(volume.annotations, self._annotations.set_aside_for) or "")
             if volume is None or not self._annotations.keys_on_volume(volume):
                 continue
             self._queue.add(("volume", volume.name))

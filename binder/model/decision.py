@@ -73,11 +73,19 @@ class Finish:
 
 @dataclass(frozen=True, slots=True)
 class Provision:
-    """Select this node for the volumes that are still to be made for the pod, in this order of its claims."""
+    """Select this node for the volumes that are still to be made for the pod, in this order of its claims.
+
+    `placements`: existing volumes chosen for its other claims, to be set aside before that.
+    """
 
     pod: Pod
     node: str
     claims: tuple[Claim, ...]
+    placements: tuple[Placement, ...] = ()
+
+    @property
+    def volumes(self) -> tuple[Volume, ...]:
+        return tuple(placement.volume for placement in self.placements)
 
 
 @dataclass(frozen=True, slots=True)

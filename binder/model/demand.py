@@ -30,7 +30,7 @@ class Demand:
     towards attach limits as long as it has none, for claims that may remain without. `shared`: claim key -> what other
     gated pods that use the claim need, where that differs from this pod's needs; `sharers` are the keys of those pods.
     `users`: other gated pods that use its open claims, and the volumes that they have, some of them if there are many.
-    `made`: claims for which a volume is to be made, so that there are neither required nor optional ones.
+    `made`: claims for which a volume is to be made (mode provision); then the volumes of `required` ones are set aside.
     """
 
     pod: Pod

@@ -10,6 +10,7 @@ from binder.matching.index import VolumeIndex
 from binder.model.decision import Mode
 from binder.model.ledger import Ledger
 from binder.model.new_nodes import NewNodes
+from binder.model.source_snapshot import SourceSnapshots
 from binder.model.waiting_pod import Waiting
 from binder.provisioning.ledger import PoolLedger
 from binder.reservation.contract import Annotations
@@ -56,7 +57,8 @@ class View:
     that does not respond -> the verdict on each of its volumes without a recent one. `node_storage` is only a cache of
     what follows from the snapshot; successive views share it. `pools`: what is left of storage from which volumes are
     provisioned. `new_nodes`: what is known of nodes to come, None if none is planned for. `waiting`: the pods that wait
-    for a node, as the snapshot shows them, None if that is still to be computed.
+    for a node, as the snapshot shows them, None if that is still to be computed. `sources`: the snapshots from which
+    volumes of the pass are to be filled.
     """
 
     snapshot: Snapshot
@@ -68,5 +70,6 @@ class View:
     silent: Mapping[str, Verdict] = Map()
     pools: PoolLedger = field(default_factory=PoolLedger, compare=False, repr=False)
     new_nodes: NewNodes | None = None
+    sources: SourceSnapshots = Map()
     waiting: Waiting | None = field(default=None, compare=False, repr=False)
     node_storage: NodeStorage = field(default_factory=NodeStorage, compare=False, repr=False)

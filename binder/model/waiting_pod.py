@@ -16,6 +16,7 @@ from binder.matching.controller_match import committed_volume
 from binder.matching.matching import binding_mode, class_of, requested_rejection
 from binder.model.ledger import Ledger
 from binder.reservation.contract import Annotations
+from binder.reservation.set_aside import set_aside_for
 from kube.objects.model import SELECTED_NODE, WAIT_FOR_FIRST_CONSUMER, Claim, Pod, Volume, value_of
 from kube.persistent_map import Map
 from kube.store.snapshot import Snapshot
@@ -138,6 +139,10 @@ def _unbound(
         ties.nodes.add(selected)
         ties.made.append(claim)
         return storage_class.provisions
+    aside = set_aside_for(claim, snapshot, annotations)
+    if aside is not None:
+        ties.volumes.append(aside)
+        return True
     hint = _hint(snapshot, annotations, claim)
     if hint is not None:
         ties.hints.append((claim, hint))

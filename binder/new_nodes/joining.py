@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import chain
 from typing import Final
 
 from binder.assignment.volume_policy import reject_health
@@ -45,7 +46,7 @@ def with_new_nodes(
     rejected = [decision for decision in decisions if isinstance(decision, Reject) and _may_join(view, decision)]
     if new_nodes is None or not rejected:
         return decisions
-    held = (hold for decision in decisions if isinstance(decision, Reserve) for hold in holds_of(decision))
+    held = chain.from_iterable(map(holds_of, decisions))
     view = replace(view, ledger=view.ledger.with_holds(held))
     joined = _Joining(view, new_nodes, now, solve).decide(rejected)
     return tuple(joined.get(decision.pod.key, decision) for decision in decisions)
@@ -84,7 +85,7 @@ class _Joining:
         planned = plan(extended, pods, self.now, Caches(), self.solve) if nodes else ()
         for decision in sorted(planned, key=_urgency):
             before = by_key[decision.pod.key]
-            if isinstance(decision, Provision) and is_new(decision.node) and self._obstacle(decision.pod) is None:
+            if _is_only_made(decision) and self._obstacle(decision.pod) is None:
                 decided[decision.pod.key] = Wait(decision.pod, Reason.DYNAMIC_CLASS)
             elif not isinstance(decision, Reserve):
                 decided[decision.pod.key] = self._rejection(before, decision, added)
@@ -155,6 +156,11 @@ def _extended(view: View, added: Templates) -> View:
 
 def _is_local(volume: Volume) -> bool:
     return is_on_one_node(volume) or is_narrower_than_zone(volume.node_affinity)
+
+
+def _is_only_made(decision: Decision) -> bool:
+    """Whether all that the pod lacks is to be made on a new node; no existing volume can be set aside for one."""
+    return isinstance(decision, Provision) and is_new(decision.node) and not decision.placements
 
 
 def _min_domains(pod: Pod) -> Rejection | None:

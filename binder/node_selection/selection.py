@@ -10,13 +10,13 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
-from binder.assignment.node_booking import NodeBooking, attach_of_pod
-from binder.assignment.topologies import Topologies
+from binder.assignment.placing import PlacedPod, Placing
+from binder.assignment.topologies import Topologies, Topology
 from binder.booking.bookings import Bookings
 from binder.matching.evidence import affinity_text
 from binder.matching.matching import class_of
 from binder.matching.rejection import Reason, Rejection
-from binder.model.decision import Provision, Reject
+from binder.model.decision import Placement, Provision, Reject
 from binder.model.demand import Demand
 from binder.model.view import View
 from binder.node_selection.pass_pools import PassPools
@@ -29,13 +29,16 @@ MAX_EVIDENCE: Final = 10
 
 
 def select_nodes(
-    view: View, demands: Sequence[Demand], topologies: Topologies, booking: NodeBooking, now: datetime
+    view: View, demands: Sequence[Demand], topologies: Topologies, placing: Placing, now: datetime
 ) -> Mapping[str, Provision | Reject]:
-    """Decide for the demands with volumes to be made, and book their nodes."""
+    """Decide for the demands with volumes to be made; take their nodes, and the existing volumes for other claims."""
     pools = PassPools(view.snapshot, view.pools, now)
     decisions: dict[str, Provision | Reject] = {}
     for demand in sorted(demands, key=_order):
-        decisions[demand.pod.key] = _select(view, demand, topologies, booking, pools)
+        decision = _select(view, demand, topologies, placing, pools)
+        if isinstance(decision, Reject) and demand.pins:  # Other volumes than those that are set aside for it.
+            decision = _select(view, replace(demand, pins=()), topologies, placing, pools)
+        decisions[demand.pod.key] = decision
     return decisions
 
 
@@ -63,26 +66,51 @@ def _order(demand: Demand) -> tuple[bool, int, int, float, str]:
 
 
 def _select(
-    view: View, demand: Demand, topologies: Topologies, booking: NodeBooking, pools: PassPools
+    view: View, demand: Demand, topologies: Topologies, placing: Placing, pools: PassPools
 ) -> Provision | Reject:
-    attach, lacking = attach_of_pod(demand, {}), list[Rejection]()
-    fitting: list[tuple[float, float, Node]] = []
-    for node in _nodes(demand, topologies):
-        rejected = pools.reject(demand.made, node)
-        if rejected is None:
-            fitting.append((pools.left(demand.made, node), -booking.left(node.name, "pods"), node))
-        elif len(lacking) < MAX_EVIDENCE:
-            lacking.append(rejected)
-    unfit: list[Rejection] = []
-    for _, _, node in sorted(fitting, key=lambda each: (each[0], each[1], each[2].name)):
-        rejected = booking.reject(demand, node, attach)
-        if rejected is None and booking.keep(demand, node.name, {}):
+    lacking, unfit, booking = list[Rejection](), list[Rejection](), placing.booking
+    fitting: list[tuple[float, float, Node, PlacedPod]] = []
+    for node, topology in _nodes(demand, topologies):
+        volumes, rejected = placing.required(demand, topology), pools.reject(demand.made, node)
+        if rejected is not None:
+            _note(lacking, rejected)
+        elif volumes is None:
+            _note(unfit, _without_volumes(demand, node))
+        else:
+            left = pools.left(demand.made, node), -booking.left(node.name, "pods")
+            fitting.append((*left, node, PlacedPod(demand, topology, node.name, volumes)))
+    for _, _, node, placed in sorted(fitting, key=lambda each: (each[0], each[1], each[2].name)):
+        rejected = booking.reject(demand, node, placed.attach)
+        if rejected is None and placing.keep(placed):
             claims = _first_only(view, demand, pools.scarcest_first(demand.made, node))
             pools.take(demand.made, node)
-            return Provision(demand.pod, node.name, claims)
-        if rejected is not None and len(unfit) < MAX_EVIDENCE:
-            unfit.append(rejected)
+            return Provision(demand.pod, node.name, claims, _placements(demand, placed))
+        if rejected is not None:
+            _note(unfit, rejected)
     return _rejection(demand, lacking, unfit)
+
+
+def _nodes(demand: Demand, topologies: Topologies) -> Iterator[tuple[Node, Topology]]:
+    for topology in topologies.open_to(demand):
+        for node in topology.nodes:
+            if demand.nodes is None or node.name in demand.nodes:
+                yield node, topology
+
+
+def _note(evidence: list[Rejection], rejection: Rejection) -> None:
+    if len(evidence) < MAX_EVIDENCE:
+        evidence.append(rejection)
+
+
+def _placements(demand: Demand, placed: PlacedPod) -> tuple[Placement, ...]:
+    return tuple(Placement(claim, placed.volumes[claim.key]) for claim in demand.required)
+
+
+def _without_volumes(demand: Demand, node: Node) -> Rejection:
+    claims = ", ".join(claim.key for claim in demand.required)
+    return Rejection(
+        Reason.NO_JOINT_ASSIGNMENT, node.name, f"Available volumes for {claims}", "none, or too few, there"
+    )
 
 
 def _first_only(view: View, demand: Demand, claims: tuple[Claim, ...]) -> tuple[Claim, ...]:
@@ -96,13 +124,6 @@ def _first_only(view: View, demand: Demand, claims: tuple[Claim, ...]) -> tuple[
     return claims if demand.begun or all(value_of(each.annotations, key) == STRICT for each in classes) else claims[:1]
 
 
-def _nodes(demand: Demand, topologies: Topologies) -> Iterator[Node]:
-    for topology in topologies.open_to(demand):
-        for node in topology.nodes:
-            if demand.nodes is None or node.name in demand.nodes:
-                yield node
-
-
 def _rejection(demand: Demand, lacking: Sequence[Rejection], unfit: Sequence[Rejection]) -> Reject:
     evidence = (*lacking, *unfit)[:MAX_EVIDENCE]
     if demand.begun:
@@ -110,6 +131,8 @@ def _rejection(demand: Demand, lacking: Sequence[Rejection], unfit: Sequence[Rej
     # A node that lacks room for the pod only says less than one that lacks storage only; being elsewhere is no lack.
     lacks_storage = any(each.reason is not Reason.TOPOLOGY_NOT_ALLOWED for each in lacking)
     reason = Reason.INSUFFICIENT_STORAGE if lacks_storage and not unfit else Reason.NO_NODE_FITS
+    if any(each.reason is Reason.NO_JOINT_ASSIGNMENT for each in unfit):
+        reason = Reason.NO_JOINT_ASSIGNMENT
     return Reject(demand.pod, reason, evidence)
 
 

@@ -12,12 +12,22 @@ from typing import Final
 from binder.assignment.volume_policy import reject_use
 from binder.matching.claim_state import ClaimState, claim_state, state_rejection
 from binder.matching.controller_match import committed_volume
-from binder.matching.matching import class_of, controller_rejection, is_mine, requested_rejection, selector_too_large
+from binder.matching.evidence import quantity_text
+from binder.matching.matching import (
+    class_of,
+    controller_rejection,
+    is_mine,
+    requested_rejection,
+    scheduler_rejection,
+    selector_too_large,
+)
 from binder.matching.rejection import Reason, Rejection
 from binder.model.decision import Mode, Reject, Wait
 from binder.model.ledger import Hold
+from binder.model.source_snapshot import SourceSnapshot
 from binder.model.view import PlanSettings, View
 from binder.reservation.contract import Annotations
+from binder.reservation.set_aside import as_offered, set_aside_for, set_aside_keys
 from kube.objects.model import (
     SELECTED_NODE,
     WAIT_FOR_FIRST_CONSUMER,
@@ -27,6 +37,7 @@ from kube.objects.model import (
     Volume,
     value_of,
 )
+from kube.rules.quantity import NANO, whole_units
 
 _ONE_WRITE: Final = timedelta(seconds=1)
 """When to retry while something is being written for another pod, if its end is not seen before."""
@@ -87,13 +98,14 @@ class Hinted:
 @dataclass(frozen=True, slots=True)
 class Made:
     """A claim of a class in mode provision: its volume is to be made, is being made for `node`, or was made and is not
-    bound yet. `original` is the volume of which it is to be a copy.
+    bound yet. `original` is the volume of which it is to be a copy, `source_node` the only node where its snapshot is.
     """
 
     claim: Claim
     node: str = ""
     volume: Volume | None = None
     original: Volume | None = None
+    source_node: str = ""
 
 
 Standing = Anchor | Open | Hinted | LeftAlone | Made
@@ -170,17 +182,34 @@ def _made(view: View, pod: Pod, claim: Claim) -> Made | Anchor | LeftAlone | Rej
     if isinstance(committed, Reject):
         return committed
     # No provisioner makes a volume for a selector, and what fills one from an object looks at the claim itself.
-    is_left = claim.selector is not None or (claim.has_data_source and not claim.clone_of)
+    snapshot = view.sources.get(f"{claim.namespace}/{claim.snapshot}") if claim.snapshot else None
+    is_left = claim.selector is not None or (claim.has_data_source and not claim.clone_of and snapshot is None)
     if is_left or pod.node_name or not view.settings.annotations.carries_gate(pod):
         return committed or LeftAlone(claim, Reason.DYNAMIC_CLASS, node or None)
     if committed is not None:
         return Made(claim, node, committed.volume)
     original = _original(view, claim)
-    return (
-        Reject(pod, original.reason, (original,))
-        if isinstance(original, Rejection)
-        else Made(claim, node, None, original)
+    problem = original if isinstance(original, Rejection) else _snapshot_problem(claim, snapshot)
+    if problem is not None and not node:
+        return Reject(pod, problem.reason, (problem,))
+    return Made(
+        claim,
+        node,
+        original=original if isinstance(original, Volume) else None,
+        source_node=snapshot.node if snapshot is not None else "",
     )
+
+
+def _snapshot_problem(claim: Claim, snapshot: SourceSnapshot | None) -> Rejection | None:
+    """Return why no volume can be filled from the claim's snapshot yet, or one of its size cannot be."""
+    if snapshot is None:
+        return None
+    if not snapshot.problem and snapshot.least <= whole_units(claim.request):
+        return None
+    wanted = f"a usable VolumeSnapshot {claim.snapshot}"
+    least, requested = quantity_text(snapshot.least * NANO), quantity_text(claim.request)
+    offered = snapshot.problem or f"one that needs {least}, and {requested} requested"
+    return Rejection(Reason.DATA_SOURCE_NOT_READY, claim.key, wanted, offered)
 
 
 def _original(view: View, claim: Claim) -> Volume | Rejection | None:
@@ -244,7 +273,7 @@ def _free(view: View, claim: Claim, storage_class: StorageClass, now: datetime) 
     """
     opened = _open(view, claim, storage_class, now)
     hint = _reserved(view, claim, now)
-    if hint is None:
+    if hint is None or (isinstance(opened, Open) and _is_set_aside(view, opened.pin)):
         return opened
     return Hinted(hint, replace(opened, pin="")) if isinstance(opened, Open) else hint
 
@@ -294,10 +323,21 @@ def _open(view: View, claim: Claim, storage_class: StorageClass, now: datetime) 
 
 def _half_reserved(view: View, claim: Claim, now: datetime) -> str:
     """Return the volume that is reserved for the claim while the claim has no annotations, as after a crash in
-    between.
+    between, or that is set aside for it.
     """
     snapshot = view.snapshot
     for name in sorted(snapshot.volumes_reserved_for.get(claim.key, ())):
         if name in snapshot.volumes and _reservation_holds(view, claim, snapshot.volumes[name], now):
             return name
-    return ""
+    aside = set_aside_for(claim, snapshot, view.settings.annotations)
+    return aside.name if aside is not None and _may_be_used(view, claim, aside, now) else ""
+
+
+def _is_set_aside(view: View, name: str) -> bool:
+    return bool(name) and bool(set_aside_keys(view.snapshot.volumes[name], view.settings.annotations))
+
+
+def _may_be_used(view: View, claim: Claim, aside: Volume, now: datetime) -> bool:
+    """Whether a volume that was set aside for the claim is one still that it may get."""
+    offered = as_offered(aside, claim, view.settings.annotations)
+    return scheduler_rejection(claim, offered, None) is None and reject_use(view, offered, now, claim) is None

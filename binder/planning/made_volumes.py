@@ -10,10 +10,10 @@ from typing import Final
 from binder.matching.matching import class_of
 from binder.matching.node_fit import reject_reach
 from binder.matching.rejection import Reason, Rejection
-from binder.model.decision import Mode, Reject, Wait
+from binder.model.decision import COMMITTING, Mode, Reject, Wait
 from binder.model.demand import MAX_CLAIMS, Demand
 from binder.model.view import View
-from binder.planning.claim_standing import Anchor, LeftAlone, Made, Standing
+from binder.planning.claim_standing import Anchor, LeftAlone, Made, Open, Standing
 from binder.planning.commitment import may_commit, unsupported
 from binder.reservation.contract import STRICT, parse_time
 from kube.objects.model import Pod, value_of
@@ -29,17 +29,19 @@ def demand_of_made(view: View, pod: Pod, standings: Sequence[Standing], now: dat
     """Return what the pod needs; None if its volumes are left to Kubernetes.
 
     That is so if a scheduler may be working on the pod or on another one with its claims, if a rule about it is not
-    understood, or if volumes that exist are to be chosen for other claims of it. What has been begun is waited for in
-    any case: without the gate kube-scheduler could select another node.
+    understood, or if other claims of it are not ours to decide. What has been begun is waited for in any case: without
+    the gate kube-scheduler could select another node. Existing volumes for other claims are set aside meanwhile.
     """
     made = [standing for standing in standings if isinstance(standing, Made)]
     bound = [standing.volume for standing in standings if isinstance(standing, Anchor)]
-    is_ours = all(isinstance(standing, Made) or _is_bound(standing) for standing in standings)
+    chosen = [standing for standing in standings if isinstance(standing, Open)]
+    is_ours = all(_is_ours(view, pod, standing) for standing in standings)
     open_ = [standing for standing in made if not standing.node and standing.volume is None]
     under_way = [standing for standing in made if standing.node and standing.volume is None]
-    if not open_:
+    if not open_ and (all(standing.pin for standing in chosen) or not is_ours):
         return _under_way(view, pod, under_way, now)
-    if not is_ours or not may_commit(pod, view.snapshot) or unsupported(pod) or len(open_) > MAX_CLAIMS:
+    too_many = len(open_) + len(chosen) > MAX_CLAIMS
+    if not is_ours or not may_commit(pod, view.snapshot) or unsupported(pod) or too_many:
         return _under_way(view, pod, under_way, now) if len(open_) < len(made) else None
     if under_way and not all(_is_strict(view, standing) for standing in (*under_way, *open_)):
         return _under_way(view, pod, under_way, now)
@@ -48,10 +50,11 @@ def demand_of_made(view: View, pod: Pod, standings: Sequence[Standing], now: dat
     return _split(pod, under_way) or Demand(
         pod=pod,
         mode=Mode.PROVISION,
-        required=(),
+        required=tuple(standing.claim for standing in chosen),
         anchors=(*bound, *(standing.volume for standing in made if standing.volume is not None)),
+        pins=tuple((standing.claim.key, standing.pin) for standing in chosen if standing.pin),
         nodes=_only_nodes(view, under_way, open_),
-        begun=len(lacking) < len(standings) or bool(under_way),
+        begun=len(lacking) + len(chosen) < len(standings) or bool(under_way),
         drivers=tuple((key, each[0]) for key, each in used if each is not None),
         made=tuple(standing.claim for standing in open_),
     )
@@ -61,13 +64,17 @@ def _only_nodes(view: View, under_way: Sequence[Made], open_: Sequence[Made]) ->
     """Return the only nodes for the volumes still to be made, None for any.
 
     That are those of the volumes under way, and those where all originals of copies are: a local driver copies nowhere
-    else.
+    else. A snapshot may be on one node as well.
     """
     originals = [standing.original for standing in open_ if standing.original is not None]
-    nodes = frozenset(standing.node for standing in under_way)
+    allowed = [frozenset((standing.source_node,)) for standing in open_ if standing.source_node]
+    if under_way:
+        allowed.append(frozenset(standing.node for standing in under_way))
+    nodes = frozenset.intersection(*allowed) if allowed else None
     if not originals:
-        return nodes or None
-    among = (view.snapshot.nodes[name] for name in nodes or view.snapshot.nodes if name in view.snapshot.nodes)
+        return nodes
+    known = view.snapshot.nodes
+    among = known.values() if nodes is None else (known[name] for name in nodes if name in known)
     return frozenset(node.name for node in among if reject_reach(originals, node) is None)
 
 
@@ -80,8 +87,15 @@ def left_to_kubernetes(standing: Standing) -> Standing:
     return LeftAlone(standing.claim, Reason.DYNAMIC_CLASS, standing.node or None)
 
 
-def _is_bound(standing: Standing) -> bool:
-    return isinstance(standing, Anchor) and standing.bound
+def _is_ours(view: View, pod: Pod, standing: Standing) -> bool:
+    """Whether nothing but our decision is missing for the claim, so that it can be decided with the others.
+
+    A claim that other pods use as well needs a volume that lets each of them run.
+    """
+    if isinstance(standing, Open):
+        users = view.snapshot.pods_by_claim.get(standing.claim.key, ())
+        return not standing.optional and standing.mode in COMMITTING and set(users) <= {pod.key}
+    return isinstance(standing, Made) or (isinstance(standing, Anchor) and standing.bound)
 
 
 def _is_strict(view: View, standing: Made) -> bool:

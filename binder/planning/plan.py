@@ -30,6 +30,7 @@ from binder.planning.let_go import let_go
 from binder.planning.pod_demand import demand_of
 from binder.rebalance.integer_program import Solve, solve
 from binder.rebalance.rebalance import rebalance
+from binder.reservation.set_aside import set_aside_keys
 from kube.objects.model import Claim, Pod, Volume
 from kube.rules.topology import is_narrower_than_zone
 
@@ -77,7 +78,7 @@ def plan(
         for demand, decision in zip(turn, decisions, strict=True):
             if isinstance(decision, Reject):
                 rejected[_wants(demand)] = decision
-        reserved = (hold for decision in decisions if isinstance(decision, Reserve) for hold in holds_of(decision))
+        reserved = chain.from_iterable(map(holds_of, decisions))
         view = replace(view, ledger=view.ledger.with_holds(reserved).with_selections(selections_of(decisions)))
     return tuple(decided.get(pod.key) or Wait(pod, Reason.PROGRESSING, until=now) for pod in ordered)
 
@@ -91,17 +92,19 @@ def _claims(demand: Demand) -> Iterator[Claim]:
     return chain(demand.required, demand.optional, demand.made)
 
 
-def holds_of(reserve: Reserve) -> tuple[Hold, ...]:
+def holds_of(decision: Decision) -> tuple[Hold, ...]:
     """Return the holds on a decision's volumes and node until the watch shows its writes."""
+    if not isinstance(decision, Reserve | Provision):
+        return ()
     return tuple(
         Hold(
             volume=placement.volume.name,
             claim_key=placement.claim.key,
             claim_uid=placement.claim.uid,
-            pod_key=reserve.pod.key,
-            node=reserve.node,
+            pod_key=decision.pod.key,
+            node=decision.node,
         )
-        for placement in reserve.placements
+        for placement in decision.placements
     )
 
 
@@ -161,19 +164,20 @@ def _decide(
     if not demands:
         return []
     view = replace(view, hints={volume: claim for demand in demands for volume, claim in demand.hints})
-    if any(demand.made for demand in demands):
+    made = [demand for demand in demands if demand.mode is Mode.PROVISION]
+    if made:
         view = with_pinned(view, bookings, now)
-    topologies = topologies_of(view.snapshot.nodes, view.index, demands, caches.groupings)
+    aside = [view.snapshot.volumes[name] for demand in demands for _, name in demand.pins]
+    topologies = topologies_of(view.snapshot.nodes, view.index, demands, caches.groupings, aside)
     planned = frozenset(demand.pod.key for demand in demands)
     this = _Pass(view, now, topologies, planned, other_pods_of(view, demands, bookings), bookings, caches.node_sets)
     placing = this.placing()
-    chosen = [demand for demand in demands if not demand.made]
+    chosen = [demand for demand in demands if demand.mode is not Mode.PROVISION]
     failed = [demand for demand in _place_all(placing, chosen) if not placing.booking.is_tied(demand)]
     rivals = _servable_alone(this, failed) if placing.placed else []
     if rivals:
         rebalance(placing, rivals, solve)
-    made = [demand for demand in demands if demand.made]
-    selected = select_nodes(view, made, topologies, placing.booking, now) if made else {}
+    selected = select_nodes(view, made, topologies, placing, now) if made else {}
     got = {volume.name: key for placed in placing.placed.values() for key, volume in placed.volumes.items()}
     explainer = Explainer(view, now, topologies, this.booking(), got, caches.node_sets)
     return [
@@ -236,11 +240,14 @@ def _mode(view: View, demand: Demand, volumes: Iterable[Volume]) -> Mode:
     """Return how far to go: less than the class allows if that would be dangerous.
 
     Finishing a bind ourselves risks a Delete volume if its claim is deleted in that moment; the prebind form does not.
+    One that is set aside becomes a claim's in one write, which is that of prebind.
     """
-    careful = demand.mode is Mode.COMPLETE and not view.settings.allow_delete_policy
-    if careful and any(volume.reclaim_policy != "Retain" for volume in volumes):
+    if demand.mode is not Mode.COMPLETE:
+        return demand.mode
+    careful, annotations = not view.settings.allow_delete_policy, view.settings.annotations
+    if any(set_aside_keys(each, annotations) or (careful and each.reclaim_policy != "Retain") for each in volumes):
         return Mode.PREBIND
-    return demand.mode
+    return Mode.COMPLETE
 
 
 def _local_nodes(topologies: Topologies, volumes: Iterable[Volume]) -> tuple[str, ...]:

@@ -1,5 +1,6 @@
 """How far the claims of a pod are, as a snapshot shows them: what the reconciler does next depends on it."""
 
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from binder.matching.matching import binding_mode, is_mine
@@ -34,6 +35,14 @@ def claims_of(pod: Pod, snapshot: Snapshot) -> tuple[Claim, ...]:
 def open_claims(pod: Pod, snapshot: Snapshot) -> tuple[Claim, ...]:
     """Return the claims of the pod that exist and are not bound."""
     return tuple(claim for claim in claims_of(pod, snapshot) if not claim.bind_finished)
+
+
+def snapshots_of(pods: Iterable[Pod], snapshot: Snapshot) -> Iterator[str]:
+    """Yield the VolumeSnapshots, `namespace/name`, from which volumes of these pods' claims are still to be filled."""
+    for pod in pods:
+        for claim in open_claims(pod, snapshot):
+            if claim.snapshot and not claim.volume_name:
+                yield f"{claim.namespace}/{claim.snapshot}"
 
 
 def all_bound(pod: Pod, snapshot: Snapshot) -> bool:

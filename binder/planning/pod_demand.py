@@ -1,10 +1,12 @@
 """What a pod needs of us, from where each of its claims stands (binder.planning.claim_standing), and why if nothing."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
 from binder.matching.claim_shape import UserNeeds
+from binder.matching.node_fit import reject_reach
 from binder.matching.rejection import Reason, Rejection
 from binder.model.decision import COMMITTING, Finish, Mode, Placement, Reject, Wait
 from binder.model.demand import MAX_CLAIMS, Demand
@@ -13,6 +15,7 @@ from binder.model.waiting_pod import waiting_pod
 from binder.planning.claim_standing import Anchor, Hinted, LeftAlone, Made, Open, Standing, standing_of
 from binder.planning.commitment import finish_of, hint_only, may_commit
 from binder.planning.made_volumes import demand_of_made, left_to_kubernetes
+from binder.reservation.set_aside import set_aside_keys
 from kube.objects.model import READ_WRITE_ONCE_POD, Claim, Pod, Volume
 from kube.store.node_view import used_volume
 
@@ -124,9 +127,30 @@ def _standings(view: View, pod: Pod, now: datetime) -> Sequence[Standing] | Dema
         if isinstance(standing, Wait | Reject):
             return standing
         standings.append(standing)
+    if any(isinstance(standing, Open) and standing.pin for standing in standings):
+        standings = _with_common_place(view, standings)
     if not any(isinstance(standing, Made) for standing in standings):
         return standings
-    return demand_of_made(view, pod, standings, now) or [left_to_kubernetes(standing) for standing in standings]
+    made = demand_of_made(view, pod, _uncommitted(standings), now)
+    return made or [left_to_kubernetes(standing) for standing in standings]
+
+
+def _with_common_place(view: View, standings: Sequence[Standing]) -> list[Standing]:
+    """Return the standings without the volumes set aside, if no node reaches them and those that the pod has.
+
+    A provisioner that is not strict may have made the first volume elsewhere than asked for.
+    """
+    snapshot, annotations = view.snapshot, view.settings.annotations
+    aside = {
+        standing.claim.key: snapshot.volumes[standing.pin]
+        for standing in standings
+        if isinstance(standing, Open) and standing.pin and set_aside_keys(snapshot.volumes[standing.pin], annotations)
+    }
+    has = [each.volume for each in standings if isinstance(each, Anchor | Made) and each.volume is not None]
+    volumes = [*aside.values(), *has]
+    if not aside or any(reject_reach(volumes, node) is None for node in snapshot.nodes.values()):
+        return list(standings)
+    return [replace(each, pin="") if isinstance(each, Open) and each.claim.key in aside else each for each in standings]
 
 
 def _mode_of_pod(view: View, pod: Pod, standings: Sequence[Standing]) -> tuple[Mode, tuple[str, ...]]:

@@ -6,7 +6,7 @@ from itertools import chain, islice
 from typing import Final
 
 from binder.assignment.volume_policy import reject_use
-from binder.model.decision import Reserve
+from binder.model.decision import Provision, Reserve
 from binder.model.view import View
 from kube.objects.model import Claim, Volume
 
@@ -14,7 +14,7 @@ _MAX_EVALUATED: Final = 500
 """Volumes evaluated for one claim."""
 
 
-def spare_volumes(view: View, decision: Reserve, now: datetime, most: int) -> tuple[Volume, ...]:
+def spare_volumes(view: View, decision: Reserve | Provision, now: datetime, most: int) -> tuple[Volume, ...]:
     """Return at most so many volumes without a recent verdict for each of the claims, the likeliest first.
 
     As in a plan smaller ones come first, but those that the chosen node reaches before all others; whether they could

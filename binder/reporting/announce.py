@@ -69,13 +69,16 @@ class Announcer:
         )
 
     def node_selected(self, decision: Provision) -> None:
-        """Report to the pod for which node its volumes are made."""
-        if not self._is_news(decision.pod, (NODE_SELECTED, decision.node, decision.claims)):
+        """Report to the pod for which node its volumes are made, and which existing ones it gets there."""
+        if not decision.claims or not self._is_news(decision.pod, (NODE_SELECTED, decision.node, decision.claims)):
             return
         self._rejected.pop(decision.pod.key, None)
         self._seen.pop(decision.pod.key, None)
         claims = ", ".join(claim.name for claim in decision.claims)
         note = f"Selected node {decision.node} for the volumes of {claims}: they are being provisioned"
+        if decision.placements:
+            chosen = (f"{placement.volume.name} for {placement.claim.name}" for placement in decision.placements)
+            note += f". Set aside until then: {', '.join(chosen)}"
         self._publish(ObjectRef.of_pod(decision.pod), None, "Normal", NODE_SELECTED, shortened(note, NOTE_BYTES))
 
     def rejected(self, decision: Reject, claims: tuple[Claim, ...]) -> None:

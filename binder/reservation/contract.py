@@ -155,6 +155,12 @@ class Annotations:
     """On a volume: the uid of the pod for which it was committed before a node existed, and when."""
     selected_at = _key("selected-at")
     """On a claim: when we selected the node where its volume is provisioned."""
+    set_aside_for = _key("set-aside-for")
+    """On a volume: the claim for which it is kept while other volumes of its pod are made
+    (binder.reservation.set_aside, as the next two).
+    """
+    set_aside_for_uid = _key("set-aside-for-uid")
+    set_aside_at = _key("set-aside-at")
     gate = _key("volumes")
     """On a Pod, as the name of a scheduling gate: do not schedule it before its volumes are reserved."""
     quarantine = _key("quarantine")
@@ -270,6 +276,10 @@ class Annotations:
             self.reserved_zone: reservation.zone or None,
             self.reserved_nodes: ",".join(reservation.nodes) or None,
         }
+
+    def ended_by_commitment(self) -> tuple[str, ...]:
+        """Return the keys of records on a volume that end when it is committed to a claim."""
+        return (self.awaits_node, self.set_aside_for, self.set_aside_for_uid, self.set_aside_at)
 
     def without_place(self) -> dict[str, str | None]:
         """Return what removes the place that an earlier reservation may have left on a volume."""

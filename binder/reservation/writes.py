@@ -73,8 +73,8 @@ def commit_volume(
 ) -> Patch:
     """Mode prebind: the same, and the claimRef in the same write. `ahead`: what records that there is no node yet."""
     values = annotations.without_place() | annotations.for_volume(reservation) | annotations.claim_ref_record(claim)
-    if value_of(volume.annotations, annotations.awaits_node) is not None:
-        values[annotations.awaits_node] = None
+    ended = annotations.ended_by_commitment()
+    values |= dict.fromkeys(key for key in ended if value_of(volume.annotations, key) is not None)
     values |= ahead
     if not names_uid(volume):
         return {"metadata": {"annotations": values}, "spec": {"claimRef": name_reference(claim)}}

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from binder.matching.rejection import Reason
 from binder.model.decision import Lost, Outdated, Placement
 from binder.reservation.contract import Annotations
+from binder.reservation.set_aside import as_offered
 from kube.objects.model import Claim, Volume
 
 
@@ -46,7 +47,7 @@ class OutdatedDecision(EndedAttempt):
 
 def same_offer(chosen: Volume, fresh: Volume, claim: Claim, annotations: Annotations, now: datetime) -> bool:
     """Whether a volume that changed since it was chosen is still usable for the claim and offers the same."""
-    reservation = annotations.reservation_of(fresh)
+    fresh, reservation = as_offered(fresh, claim, annotations), annotations.reservation_of(fresh)
     if annotations.pin_keys(fresh) or (reservation is not None and reservation.excludes(now, claim)):
         return False
     unchanged = replace(fresh, resource_version=chosen.resource_version, annotations=chosen.annotations)

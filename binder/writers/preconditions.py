@@ -48,17 +48,24 @@ class Preconditions:
         return replace(decision, placements=tuple(Placement(claim, planned.volume) for claim, planned in pairs))
 
     async def fresh_claims(self, decision: Provision) -> list[Claim]:
-        """Return the claims as they are now. Raises OutdatedDecision if their volumes must not be made as decided."""
-        pod, claims = await asyncio.gather(
-            self._client.pod(decision.pod.key), side_by_side(self._claim, decision.claims)
+        """Return the claims whose volumes are to be made, as they are now.
+
+        Raises OutdatedDecision if they must not be made as decided.
+        """
+        await self.probe(decision)
+        chosen = [placement.claim for placement in decision.placements]
+        pod, claims, _ = await asyncio.gather(
+            self._client.pod(decision.pod.key),
+            side_by_side(self._claim, decision.claims),
+            side_by_side(self._claim, chosen),
         )
         self._require_same(decision.pod, pod)
         if not may_commit(decision.pod, self._client.snapshot()):
             raise OutdatedDecision(f"kube-scheduler may be scheduling a pod with the claims of {decision.pod.key}")
-        self._require_fit(decision.pod, decision.node, ())
+        self._require_fit(decision.pod, decision.node, decision.volumes)
         return claims
 
-    async def probe(self, decision: Reserve | Finish) -> None:
+    async def probe(self, decision: Reserve | Finish | Provision) -> None:
         """Obtain a recent verdict on each volume. Raises OutdatedDecision if a driver is slow."""
         now = self._clock.now()
         if not self._gate.unprobed(decision.volumes, now):

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from binder.reporting.metrics import ConflictKind, ReservationMetrics
 from binder.reservation.contract import Annotations
 from binder.reservation.release import Release, may_clear, names, take_back
+from binder.reservation.set_aside import end_set_aside
 from binder.reservation.writes import bind_volume, release_claim, release_volume, volume_phase_available
 from binder.writers.object_client import FASTER, TRIES, ObjectClient
 from kube.clock import Now
@@ -41,6 +42,16 @@ class Rollback:
         if release.volume is not None and not await self._release_volume(release.volume, release):
             return False
         self._report(release)
+        return True
+
+    async def end_set_aside(self, volume: Volume) -> bool:
+        """Give a volume that was set aside to all claims again; False if it changed meanwhile."""
+        try:
+            await self._client.patch_volume(volume, end_set_aside(volume, self._annotations))
+        except FASTER:
+            self._metrics.conflicted(VOLUMES.plural, ConflictKind.RESOURCE_VERSION)
+            return await self._client.volume(volume.name) is None
+        logger.info("Volume is not set aside any more", extra={"pv": volume.name})
         return True
 
     async def roll_back(self, held: Sequence[Held], *, committed: bool = False) -> None:

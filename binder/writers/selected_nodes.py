@@ -1,5 +1,8 @@
 """Mode provision: selects a node for the volumes that are to be made for a pod, all of its claims in one turn.
 
+Existing volumes for other claims are set aside before that, and committed when those to be made are bound: whatever
+fails in between leaves no volume bound to a pod whose others cannot be made there.
+
 The PV controller names the provisioner on a claim before any provisioner is called. So a selection of a claim without
 that name, in the very version that is written, is certainly without consequences: only such a one is taken back.
 """
@@ -7,18 +10,28 @@ that name, in the very version that is written, is certainly without consequence
 import asyncio
 import logging
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 
-from binder.model.decision import Applied, Outdated, Provision
+from binder.model.decision import Applied, Outdated, Placement, Provision
 from binder.provisioning.claims_in_flight import is_begun
 from binder.reservation.contract import Annotations
+from binder.reservation.set_aside import end_set_aside, set_aside, set_aside_of
 from binder.reservation.writes import provision_on, withdraw_node
-from binder.writers.attempt import EndedAttempt, OutdatedDecision, side_by_side
+from binder.writers.attempt import (
+    EndedAttempt,
+    LostPlacement,
+    OutdatedDecision,
+    same_offer,
+    side_by_side,
+    what_happened,
+)
 from binder.writers.keyed_locks import KeyedLocks
 from binder.writers.object_client import FASTER, TRIES, ObjectClient
 from binder.writers.preconditions import Preconditions, same_wish
+from binder.writers.write_checks import WriteChecks
 from kube.clock import Now
-from kube.objects.model import SELECTED_NODE, Claim, value_of
+from kube.objects.model import SELECTED_NODE, Claim, Volume, value_of
 
 logger = logging.getLogger(__name__)
 
@@ -29,20 +42,29 @@ class SelectedNodes:
 
     client: ObjectClient
     preconditions: Preconditions
+    checks: WriteChecks
     locks: KeyedLocks
     turns: asyncio.Semaphore
     clock: Now
     annotations: Annotations
+    namespace: str
 
     async def select(self, decision: Provision) -> Applied | Outdated:
         """Select the node for all claims of the decision, or withdraw it where no provisioner can have been called.
 
-        Raises KubeError if the API server fails: then some of the claims may have been written. LeadershipLost.
+        A volume that was set aside before something failed is used in the next attempt, or ceases to be set aside
+        (binder.reservation.set_aside). Raises KubeError if the API server fails: then some of the claims may have been
+        written. LeadershipLost.
         """
-        async with self.turns, self.locks.held([claim.key for claim in decision.claims]):
+        claims = (*decision.claims, *(placement.claim for placement in decision.placements))
+        async with self.turns, self.locks.held([claim.key for claim in claims]):
             written: list[Claim] = []
             try:
-                for claim in await self.preconditions.fresh_claims(decision):
+                fresh = await self.preconditions.fresh_claims(decision)
+                for placement in decision.placements:
+                    await self._set_aside(placement)
+                    await self._end_former(placement)
+                for claim in fresh:
                     written.append(await self._select(claim, decision.node))
             except EndedAttempt as ending:
                 for claim in reversed(written):
@@ -53,6 +75,37 @@ class SelectedNodes:
     async def read(self, claims: Iterable[str]) -> None:
         """Read these claims into the store, as they are on the API server. Raises KubeError if it fails."""
         await side_by_side(self.client.claim, claims)
+
+    async def _set_aside(self, placement: Placement) -> None:
+        """Withhold the volume from every claim but the one that it was chosen for. Raises EndedAttempt."""
+        claim, volume = placement.claim, placement.volume
+        for _ in range(TRIES):
+            self.checks.require_healthy(placement, volume)
+            if self._is_set_aside(self.client.snapshot().volumes.get(volume.name), claim):
+                return
+            body = set_aside(volume, claim, self.namespace, self.clock.now(), self.annotations)
+            try:
+                await self.client.patch_volume(volume, body)
+            except FASTER:
+                volume = (await self.checks.reread(placement, volume.name)).record
+                if not same_offer(placement.volume, volume, claim, self.annotations, self.clock.now()):
+                    raise LostPlacement(placement, f"volume {volume.name} {what_happened(volume)}") from None
+            else:
+                return
+        raise LostPlacement(placement, f"volume {volume.name} kept changing")
+
+    async def _end_former(self, placement: Placement) -> None:
+        """Give back what was set aside for the claim before; what changes meanwhile is left to the next look at it."""
+        snapshot, claim = self.client.snapshot(), placement.claim
+        for name in snapshot.volumes_reserved_for.get(claim.key, ()):
+            volume = snapshot.volumes[name]
+            if name != placement.volume.name and self._is_set_aside(volume, claim):
+                with suppress(*FASTER):
+                    await self.client.patch_volume(volume, end_set_aside(volume, self.annotations))
+
+    def _is_set_aside(self, volume: Volume | None, claim: Claim) -> bool:
+        kept = set_aside_of(volume, self.annotations) if volume is not None else None
+        return kept is not None and kept.is_for(claim)
 
     async def _select(self, planned: Claim, node: str) -> Claim:
         claim: Claim | None = planned

@@ -33,11 +33,12 @@ class Snapshot:
     keys of the pods assigned to it, finished ones left out. `pods_by_nominated_node`: node name -> keys of the pods
     nominated for it and not assigned yet, those being deleted left out. `volumes_by_claim`: claim key -> names of the
     volumes whose claimRef names it (whatever its uid). `volumes_reserved_for`: claim key -> names of the volumes whose
-    annotation reserves them for it. `claims_by_volume`: volume name -> keys of the claims whose spec.volumeName is it.
-    `attachments_by_node`: node name -> names of its VolumeAttachments. `capacities_by_class`: the capacities by class
-    and node labels. `csi_nodes_by_unhealthy_driver`: driver -> names of the CSINodes that report a condition of its
-    storage. `constraining_pods`: key -> key of the pods that limit where others may go: by required anti-affinity, and
-    while they have no node by any rule about other pods (`Constraints.is_required`); finished ones left out.
+    annotation reserves them for it, or sets them aside. `claims_by_volume`: volume name -> keys of the claims whose
+    spec.volumeName is it. `attachments_by_node`: node name -> names of its VolumeAttachments. `capacities_by_class`:
+    the capacities by class and node labels. `csi_nodes_by_unhealthy_driver`: driver -> names of the CSINodes that
+    report a condition of its storage. `constraining_pods`: key -> key of the pods that limit where others may go: by
+    required anti-affinity, and while they have no node by any rule about other pods (`Constraints.is_required`);
+    finished ones left out.
     """
 
     claims: Map[str, Claim] = Map()

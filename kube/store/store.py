@@ -37,14 +37,14 @@ class Store:
     """
 
     def __init__(self, own_prefix: str = OWN_PREFIX) -> None:
-        reserved_for = f"{own_prefix}reserved-for"
+        naming = (f"{own_prefix}reserved-for", f"{own_prefix}set-aside-for")
         self._snapshot: Snapshot | None = None
         self._pods_by_claim: Index[Pod] = Index(_claims_used)
         self._pods_by_node: Index[Pod] = Index(lambda pod: () if pod.finished else _words(pod.node_name))
         self._pods_by_nominated_node: Index[Pod] = Index(_nominated)
         self._volumes_by_claim: Index[Volume] = Index(_claim_of)
         self._volumes_reserved_for: Index[Volume] = Index(
-            lambda record: _words(value_of(record.annotations, reserved_for))
+            lambda record: tuple({name: None for key in naming if (name := value_of(record.annotations, key))})
         )
         self._claims_by_volume: Index[Claim] = Index(_volume_of)
         self._attachments_by_node: Index[VolumeAttachment] = Index(lambda record: _words(record.node_name))

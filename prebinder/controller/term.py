@@ -16,6 +16,7 @@ from binder.controllers.planner import Planner, Solving
 from binder.controllers.reconciler import Reconciler
 from binder.controllers.release_controller import ReleaseController, Subject
 from binder.controllers.wakeups import Wakeups
+from binder.data_sources.snapshots import Snapshots
 from binder.health.health_update import HealthUpdateSettings
 from binder.holds.limits import HoldLimits
 from binder.matching.matching import class_of
@@ -177,13 +178,15 @@ def compose(  # noqa: PLR0913 - all that a term needs of its process, by name
     gate.usable_after_all.append(lambda volume: wakeups.room_in(class_of(volume)))
     to_come = NodesToCome(api, store, clock, annotations, announcer, joining=settings.feature_gates.new_nodes)
     to_come.node_came.append(wakeups.room_in)
-    planner = Planner(store, gate, clock, planning, to_come=to_come, aside=aside, solving=solving)
+    planner = Planner(
+        store, gate, clock, planning, to_come=to_come, snapshots=Snapshots(api, clock), aside=aside, solving=solving
+    )
     reconciler = Reconciler(
         store=store,
         planner=planner,
         gate=gate,
         actor=Actor(preconditions, applier, completer, rollback, locks, turns),
-        selected_nodes=SelectedNodes(client, preconditions, locks, turns, clock, annotations),
+        selected_nodes=SelectedNodes(client, preconditions, checks, locks, turns, clock, annotations, namespace),
         scheduling_gate=SchedulingGate(client, annotations, announcer, turns=lifts),
         announcer=announcer,
         wakeups=wakeups,

@@ -13,6 +13,7 @@ from binder.health.quarantine import has_placeholder, holds, marks
 from binder.reservation.contract import Annotations
 from binder.reservation.pins import hold_keys, may_end, pins_of
 from binder.reservation.release import may_clear
+from binder.reservation.set_aside import is_set_aside, set_aside_keys
 from binder.reservation.writes import Patch
 from kube.objects.model import BOUND_BY_CONTROLLER, Claim, Pod, Volume, value_of
 
@@ -69,6 +70,9 @@ def volume_removal(
         if annotations.claim_ref_is_ours(volume) and may_clear(volume, claim):
             ends.append("claimRef cleared")
             keys += [BOUND_BY_CONTROLLER] if value_of(volume.annotations, BOUND_BY_CONTROLLER) is not None else []
+    if Part.RESERVATIONS in parts and (aside := set_aside_keys(volume, annotations)):
+        keys += aside
+        ends += ["set aside no more"] if is_set_aside(volume) else []
     if Part.QUARANTINE in parts and (quarantined := marks(volume, annotations)):
         keys += quarantined
         if holds(volume):
@@ -92,6 +96,10 @@ def left_to_people(volume: Volume, annotations: Annotations, parts: Collection[P
     """Return what on a volume looks like ours and is not removed, and why; empty if there is nothing."""
     if Part.RESERVATIONS in parts and (pinned := _left_pinned(volume, annotations)):
         return pinned
+    if Part.RESERVATIONS in parts and is_set_aside(volume) and not set_aside_keys(volume, annotations):
+        return (
+            "has the claimRef of a volume set aside without its annotations: remove it if no other component wrote it"
+        )
     if Part.QUARANTINE not in parts or not has_placeholder(volume):
         return ""
     if marks(volume, annotations):

@@ -8,7 +8,7 @@ from typing import Any
 from binder.reservation.contract import DEFAULT_PREFIX, format_time
 from kube.rules.quantity import NANO, parse_quantity
 from tests.binder.world import World, bind
-from tests.fakes.objects import HOSTNAME, claim_object, csi_node_object, pod_object, volume_object
+from tests.fakes.objects import HOSTNAME, claim_object, class_object, csi_node_object, pod_object, volume_object
 
 DRIVER = "disk.csi.example"
 SELECTED = "volume.kubernetes.io/selected-node"
@@ -52,6 +52,22 @@ def gated(world: World, name: str, *sizes: str, gate: bool = True) -> None:
     world.put(pod_object(name, claims, gated=gate))
 
 
+def mixed_world(pools: Mapping[str, str], disks: Mapping[str, str], *, strict: bool = True) -> World:
+    """A world of pools, and a disk of 10Gi of class `fast`, mode prebind, for each name on its node."""
+    world = pool_world(pools, strict=strict)
+    world.put(class_object(mode="prebind"))
+    world.put(*(volume_object(name, zone=None, node=node) for name, node in disks.items()))
+    return world
+
+
+def mixed(world: World, name: str, *made: str, chosen: int = 1) -> None:
+    """Create a pod with claims NAME-0, ... of these sizes to be made, and NAME-disk-0, ... for existing volumes."""
+    claims = [f"{name}-{number}" for number in range(len(made))]
+    disks = [f"{name}-disk-{number}" for number in range(chosen)]
+    world.put(*(claim_object(claim, size, storage_class="made") for claim, size in zip(claims, made, strict=True)))
+    world.put(*(claim_object(disk) for disk in disks), pod_object(name, [*claims, *disks], gated=True))
+
+
 def selected(world: World) -> dict[str, str]:
     """Claim -> the node that is selected for it."""
     return {
@@ -93,7 +109,7 @@ class Provisioner:
         wanted = parse_quantity(size) // NANO
         if wanted > self.free[node]:
             self.rejected.append(claim)
-            self._world.server.change("persistentvolumeclaims", f"default/{claim}", _deselected)
+            self.give_up(claim)
             return
         self.free[node] -= wanted
         made = volume_object(f"pvc-{claim}", size, zone=None, node=node, storage_class="made", reclaim_policy="Delete")
@@ -101,6 +117,10 @@ class Provisioner:
         made["metadata"]["annotations"] = {"pv.kubernetes.io/provisioned-by": DRIVER}
         self._world.put(made)
         bind(self._world, claim, f"pvc-{claim}")
+
+    def give_up(self, claim: str) -> None:
+        """Remove the selected node, so that another one is selected."""
+        self._world.server.change("persistentvolumeclaims", f"default/{claim}", _deselected)
 
 
 def _deselected(document: Object) -> None:

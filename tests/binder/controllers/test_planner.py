@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from binder.controllers.batcher import MAX_BATCH_SECONDS, MAX_IDLE_SECONDS, MIN_IDLE_SECONDS
 from binder.controllers.nodes_to_come import NodesToCome
 from binder.controllers.planner import CHOICE, FIRST_PODS, MAX_CLAIMS_PER_PASS, Planner
+from binder.data_sources.snapshots import Snapshots
 from binder.model.decision import Decision, Reserve
 from binder.model.view import PlanSettings
 from binder.rebalance.integer_program import IntegerProgram, Solution, Solve, solve
@@ -56,6 +57,7 @@ class Desk:
             self.clock,
             settings or PlanSettings(),
             to_come=to_come,
+            snapshots=Snapshots(api, self.clock),
             aside=aside,
             solving=lambda: nullcontext(solver),
         )

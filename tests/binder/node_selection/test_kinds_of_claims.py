@@ -1,5 +1,6 @@
 """Mode provision: claims with a data source, ephemeral volumes, attributes, and nodes that a class cannot serve."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -55,11 +56,13 @@ async def test_a_clone_waits_for_its_original_and_says_so() -> None:
 @pytest.mark.parametrize(
     "fields",
     [
-        {"dataSource": {"apiGroup": "snapshot.storage.k8s.io", "kind": "VolumeSnapshot", "name": "old"}},
+        {
+            "dataSource": {"apiGroup": "snapshot.storage.k8s.io", "kind": "VolumeSnapshot", "name": "old"}
+        },  # No such kind.
         {"dataSourceRef": {"apiGroup": "example.com", "kind": "Dataset", "name": "big"}},
         {"selector": {"matchLabels": {"disk": "ssd"}}},
     ],
-    ids=["snapshot", "populator", "selector"],
+    ids=["unknown-snapshot", "populator", "selector"],
 )
 async def test_what_something_else_decides_is_left_alone_with_all_claims_of_the_pod(fields: dict[str, Any]) -> None:
     world = pool_world(POOLS)
@@ -69,6 +72,73 @@ async def test_what_something_else_decides_is_left_alone_with_all_claims_of_the_
         await process.run()
         assert selected(world) == {}
         assert not is_gated(world, "db")
+
+
+OLD = ("volumesnapshots", "default/old")
+SNAPSHOT = {"apiGroup": "snapshot.storage.k8s.io", "kind": "VolumeSnapshot", "name": "old"}
+
+
+def take_snapshot(world: World, *, ready: bool = True, size: str = "20Gi", node: str = "") -> None:
+    """A VolumeSnapshot `old`, whose content is on this node only if one is named."""
+    status = {"readyToUse": ready, "restoreSize": size, "boundVolumeSnapshotContentName": "content"}
+    labels = {"snapshot.storage.kubernetes.io/managed-by": node} if node else {}
+    world.server.snapshots = {
+        OLD: {"metadata": {"name": "old"}, "status": status},
+        ("volumesnapshotcontents", "content"): {"metadata": {"name": "content", "labels": labels}},
+    }
+
+
+async def test_a_volume_from_a_snapshot_waits_until_that_is_ready_to_use() -> None:
+    world = pool_world(POOLS)
+    take_snapshot(world, ready=False)
+    gated(world, "db", "20Gi", "30Gi")
+    spec_of(world, "db-0", dataSource=SNAPSHOT)
+    async with world.process() as process:
+        await process.run()
+        assert selected(world) == {}
+        assert is_gated(world, "db")
+        assert process.sink.reasons_of("Pod", "db") == ["DataSourceNotReady"]
+        assert "wanted a usable VolumeSnapshot old, found it is not ready to use" in process.sink.events[0].note
+        take_snapshot(world)
+        await process.run(120)
+        assert len(set(selected(world).values())) == 1
+        assert set(selected(world)) == {"db-0", "db-1"}
+
+
+async def test_volumes_are_made_on_the_node_where_the_snapshot_is() -> None:
+    """On node-a2 is more room."""
+    world = pool_world(POOLS)
+    take_snapshot(world, node="node-a1")
+    gated(world, "db", "20Gi", "30Gi")
+    spec_of(world, "db-0", dataSource=SNAPSHOT)
+    async with world.process() as process:
+        await process.run()
+        assert selected(world) == {"db-0": "node-a1", "db-1": "node-a1"}
+
+
+@pytest.mark.parametrize(
+    ("spoil", "problem"),
+    [
+        (lambda kept: kept.clear(), "it does not exist"),
+        (lambda kept: kept.pop(("volumesnapshotcontents", "content")), "its content content does not exist"),
+        (lambda kept: kept[OLD]["metadata"].update(deletionTimestamp="2026-01-01T00:00:00Z"), "it is being deleted"),
+        (lambda kept: kept[OLD]["status"].update(restoreSize="40Gi"), "one that needs 40Gi, and 20Gi requested"),
+        (lambda kept: kept[OLD]["status"].update(restoreSize="much"), "it cannot be understood"),
+        (lambda kept: kept[OLD].update(status={"error": {"message": "no space"}}), "it failed: no space"),
+        (lambda kept: kept[OLD].pop("status"), "it is not ready to use"),
+    ],
+    ids=["missing", "without-content", "deleting", "too-large", "malformed", "failed", "new"],
+)
+async def test_a_snapshot_that_cannot_be_used_is_reported(spoil: Callable[[Any], object], problem: str) -> None:
+    world = pool_world(POOLS)
+    take_snapshot(world)
+    spoil(world.server.snapshots)
+    gated(world, "db", "20Gi")
+    spec_of(world, "db-0", dataSourceRef=SNAPSHOT)
+    async with world.process() as process:
+        await process.run()
+        assert (selected(world), is_gated(world, "db")) == ({}, True)
+        assert f"found {problem}" in process.sink.events[0].note
 
 
 async def test_a_generic_ephemeral_volume_is_made_with_the_others() -> None:

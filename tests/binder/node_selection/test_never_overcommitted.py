@@ -1,7 +1,8 @@
 """Whatever happens between two passes, no driver is called for a volume that it has no room for, and no pod is split.
 
-Random pods on random pools; the PV controller, the provisioner and its reports lag behind as they like, and the
-controller is killed after a random write. Every report is a value that was true once, and they arrive in order.
+Random pods on random pools, some of which need existing volumes too; the PV controller, the provisioner and its reports
+lag behind as they like, a provisioner may give up for reasons of its own, and the controller is killed after a random
+write. Every report is a value that was true once, and they arrive in order.
 """
 
 import asyncio
@@ -14,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from binder.provisioning.tracking import POLL
-from tests.binder.provisioner import Provisioner, gated, pool_world, report, selected
-from tests.binder.world import World
+from tests.binder.provisioner import Provisioner, gated, mixed, mixed_world, report, selected
+from tests.binder.world import World, bind_committed
 from tests.fake_clock import START
 
 NODES = ("node-a1", "node-a2", "node-b1")
@@ -24,7 +25,8 @@ SIZES = st.lists(st.integers(10, 60), min_size=1, max_size=3)
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("pod"), SIZES),
-        st.tuples(st.just("pod"), SIZES),
+        st.tuples(st.just("mixed"), SIZES),
+        st.tuples(st.just("fail"), st.integers(0, 5)),
         st.tuples(st.just("make"), st.integers(0, 5)),
         st.tuples(st.just("wait"), st.integers(1, 40)),
         st.tuples(st.just("begin"), st.integers(0, 5)),
@@ -41,7 +43,11 @@ STEPS = st.lists(
 class Cluster:
     """The steps, applied to a world."""
 
-    world: World = field(default_factory=lambda: pool_world(dict.fromkeys(NODES, f"{POOL}Gi")))
+    world: World = field(
+        default_factory=lambda: mixed_world(
+            dict.fromkeys(NODES, f"{POOL}Gi"), {f"{node}-{number}": node for node in NODES for number in (1, 2)}
+        )
+    )
     pods: int = 0
     dies_after: int | None = None
     reported: dict[str, datetime] = field(default_factory=dict)
@@ -70,6 +76,8 @@ class Cluster:
                     await self.step(kind, value)
                     await process.run(float(value) if kind == "wait" and isinstance(value, int) else 0.6)
                     self.poll()
+                    assert halves(self.world) == []
+                    bind_committed(self.world)
 
     def poll(self) -> None:
         """The provisioner reports every pool that it has not reported for a minute."""
@@ -88,13 +96,39 @@ class Cluster:
             for _ in range(2):  # Both are planned in one pass.
                 self.pods += 1
                 gated(self.world, f"pod-{self.pods}", *(f"{size}Gi" for size in value))
+        elif kind == "mixed" and isinstance(value, list):
+            self.pods += 1
+            mixed(self.world, f"pod-{self.pods}", *(f"{size}Gi" for size in value))
         elif kind == "report" and isinstance(value, str):
             self.report(value)
-        elif kind in {"begin", "make"} and waiting and isinstance(value, int):
+        elif kind in {"begin", "make", "fail"} and waiting and isinstance(value, int):
             claim, node = waiting[value % len(waiting)]
             self.provisioner.begin(claim)
             if kind == "make":
                 self.provisioner.make(claim, node)
+            elif kind == "fail":
+                self.provisioner.give_up(claim)
+
+
+def halves(world: World) -> list[str]:
+    """Existing volumes that name a claim of a pod whose other volumes are not all made, or are made elsewhere."""
+    places = {
+        volume["metadata"]["name"]: volume["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"][0]
+        for volume in world.server.all("persistentvolumes")
+    }
+    committed = {
+        volume["spec"]["claimRef"]["name"]: places[volume["metadata"]["name"]]
+        for volume in world.server.all("persistentvolumes")
+        if volume["spec"].get("claimRef", {}).get("namespace") == "default" and "-disk-" in str(volume["spec"])
+    }
+    made = [claim for claim in world.server.all("persistentvolumeclaims") if "-disk-" not in claim["metadata"]["name"]]
+    return [
+        claim["metadata"]["name"]
+        for claim in made
+        for disk, place in committed.items()
+        if disk.startswith(claim["metadata"]["name"].rpartition("-")[0] + "-disk-")
+        and places.get(claim["spec"].get("volumeName", "")) != place
+    ]
 
 
 @contextmanager

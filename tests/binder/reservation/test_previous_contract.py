@@ -179,6 +179,9 @@ class TestDowngrade:
             "sweeps",
             "selected-at",
             "awaits-node",
+            "set-aside-for",
+            "set-aside-for-uid",
+            "set-aside-at",
             "reserved-for-pod-uid",
         }
         assert all(f"`{name}`" in PAGE for name in unknown)

@@ -21,6 +21,12 @@ RESERVED = OURS.for_volume(VolumeReservation(CLAIM.key, CLAIM.uid, EPOCH, LATER,
 RECORD = OURS.claim_ref_record(CLAIM)
 MARKED = {f"{PREFIX}quarantine": "DataLoss", f"{PREFIX}quarantined-at": "2026-01-01T00:00:00Z"}
 PLACEHOLDER = ClaimReference("pvc-prebinder-system", "quarantine-pv-1")
+ASIDE = {
+    f"{PREFIX}set-aside-for": "default/data",
+    f"{PREFIX}set-aside-for-uid": "uid-default-data",
+    f"{PREFIX}set-aside-at": "2026-01-01T00:00:00Z",
+}
+KEPT = ClaimReference("pvc-prebinder-system", "set-aside-pv-1")
 OTHERS = {"example.com/mine": "1", "scheduler.cloud.example/reserved-for": "another/prefix"}
 NO_REFERENCE = {"claimRef": None}
 
@@ -84,6 +90,8 @@ def test_a_claim_keeps_the_annotations_of_others() -> None:
         ),
         pytest.param(volume(annotations=MARKED, claim=PLACEHOLDER), None, [MARKED], NO_REFERENCE, id="in quarantine"),
         pytest.param(volume(annotations=MARKED, claim="default/x"), None, [MARKED], None, id="taken out by hand"),
+        pytest.param(volume(annotations=ASIDE, claim=KEPT), None, [ASIDE], NO_REFERENCE, id="set aside"),
+        pytest.param(volume(annotations=ASIDE, claim="default/x"), None, [ASIDE], None, id="set aside, and taken"),
         pytest.param(
             volume(annotations={f"{PREFIX}health": "Degraded", f"{PREFIX}health-reason": "Slow"}),
             None,
@@ -125,5 +133,7 @@ def test_reservations_stay_unless_they_are_named() -> None:
 def test_what_is_left_is_reported() -> None:
     assert left_to_people(volume(annotations=MARKED, claim=PLACEHOLDER), OURS, ALL) == ""
     assert left_to_people(volume(), OURS, ALL) == ""
+    assert left_to_people(volume(annotations=ASIDE, claim=KEPT), OURS, ALL) == ""
+    assert "set aside without its annotations" in left_to_people(volume(claim=KEPT), OURS, ALL)
     assert "quarantine release" in left_to_people(volume(claim=PLACEHOLDER), OURS, ALL)
     assert "Failed" in left_to_people(volume(annotations=MARKED, claim=PLACEHOLDER, phase="Failed"), OURS, ALL)

@@ -9,10 +9,11 @@ import pytest_asyncio
 from devcluster.build.modules import chosen_kubernetes, minor_version
 from devcluster.cluster import DevCluster
 from tests.scenarios.environment.admin import Document
-from tests.scenarios.environment.documents import PREFIX, claim_spec, pod, pod_spec, stateful_set
+from tests.scenarios.environment.documents import PREFIX, claim, claim_spec, pod, pod_spec, stateful_set
 from tests.scenarios.environment.waiting import eventually
 from tests.scenarios.environment.world import World
 from tests.scenarios.processes.controller import MANIFESTS
+from tests.scenarios.sidecars.installation import pools
 
 pytestmark = pytest.mark.skipif(
     minor_version(chosen_kubernetes()) < (1, 36), reason=f"Kubernetes {chosen_kubernetes()} serves no such policies"
@@ -66,6 +67,22 @@ async def test_pods_that_know_nothing_of_gates_run_on_the_volumes_reserved_for_t
         assert all(
             f"{bound[f'{template}-{name}']} to claim {template}-{name}" in event["note"] for template in templates
         )
+
+
+async def test_pods_that_know_nothing_of_gates_get_volumes_made_in_one_place(world: World, policy: None) -> None:
+    """Mode provision: a claim each on both nodes would fit, and leave the pod with a part for ever. Generic ephemeral
+    volumes count too.
+    """
+    await in_force(world)
+    async with pools(world, 10) as (made, _):
+        claims = [claim(world.namespace, f"db-{number}", claim_spec(made, "4Gi")) for number in (0, 1)]
+        spec = pod_spec(("db-0", "db-1"), ephemeral={"scratch": claim_spec(made, "2Gi")})
+        await world.admin.create(*claims, pod(world.namespace, "db", spec))
+        await world.all_run("db", seconds=60)
+        await world.event("NodeSelected", "db")
+        selected = "volume.kubernetes.io/selected-node"
+        nodes = [each["metadata"]["annotations"][selected] for each in (await world.claims()).values()]
+        assert (len(nodes), len(set(nodes))) == (3, 1)
 
 
 async def test_only_pods_with_claims_that_have_no_node_and_no_gate_yet_are_gated(world: World, policy: None) -> None:

@@ -11,8 +11,10 @@ from typing import Any, Final
 from devcluster.control_plane.nodes import NodeSpec
 from devcluster.driver.process import Driver
 from devcluster.processes.component import Component
+from tests.scenarios.environment import documents
 from tests.scenarios.environment.admin import Document
 from tests.scenarios.environment.documents import HOSTNAME, ZONE
+from tests.scenarios.environment.waiting import eventually
 from tests.scenarios.environment.world import World
 
 GI: Final = 1024**3
@@ -109,3 +111,37 @@ async def register(world: World, driver: str, node: str, node_id: str = "", limi
     entry = {"name": driver, "nodeID": node_id or node, "topologyKeys": [ZONE], **count}
     about = {"apiVersion": "storage.k8s.io/v1", "kind": "CSINode", "metadata": {"name": node}}
     await world.admin.create({**about, "spec": {"drivers": [entry]}})
+
+
+@asynccontextmanager
+async def pools(world: World, size: int) -> AsyncIterator[tuple[str, list[str]]]:
+    """Two nodes with a pool of so many GiB each, their driver and its provisioner; yields the class and the nodes."""
+    nodes = [world.name(f"pool-{number}") for number in (1, 2)]
+    await world.cluster.add_nodes([NodeSpec(node, "zone-a") for node in nodes])
+    name, about = world.name("csi.example"), {"apiVersion": "storage.k8s.io/v1"}
+    for node in nodes:
+        entry = {"name": name, "nodeID": node, "topologyKeys": [HOSTNAME]}
+        await world.admin.create({**about, "kind": "CSINode", "metadata": {"name": node}, "spec": {"drivers": [entry]}})
+    spec = {"attachRequired": False, "storageCapacity": True}
+    await world.admin.create({**about, "kind": "CSIDriver", "metadata": {"name": name}, "spec": spec})
+    made = documents.storage_class(world.name("made"), "provision", prefix=world.prefix, provisioner=name)
+    made["metadata"]["annotations"][f"{world.prefix}topology"] = "strict"
+    await world.admin.create(made)
+    flags = (f"--segment-capacity={size * GI}",)
+    driver = await world.cluster.start_driver(name, topology={HOSTNAME: "none"}, flags=flags)
+    provisioner = await world.cluster.start_sidecar("csi-provisioner", *CAPACITY, "--strict-topology", driver=driver)
+    try:
+        await eventually(lambda: _reports(world), lambda sizes: sizes == {f"{size}Gi"}, "both pools are reported")
+        yield made["metadata"]["name"], nodes
+    finally:
+        await provisioner.stop()
+        await driver.stop()
+        await world.admin.delete("CSIDriver", name)
+        for node in nodes:
+            await world.admin.delete("CSINode", node)
+
+
+async def _reports(world: World) -> set[str]:
+    every = await world.admin.list("CSIStorageCapacity")
+    own = [each for each in every if each["storageClassName"] == world.name("made")]
+    return {each["capacity"] for each in own} if len(own) == 2 else set()

@@ -1,61 +1,21 @@
 """Mode provision beside the real external-provisioner, on a driver whose pools are really full at their limit."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-
 import pytest
 
-from devcluster.control_plane.nodes import NodeSpec
 from tests.scenarios.environment import documents
-from tests.scenarios.environment.documents import HOSTNAME, claim_spec
-from tests.scenarios.environment.waiting import eventually
+from tests.scenarios.environment.documents import claim_spec
 from tests.scenarios.environment.world import World
 from tests.scenarios.processes.controller import Controller, release_lease, start_controller
-from tests.scenarios.sidecars.installation import CAPACITY, GI
+from tests.scenarios.sidecars.installation import pools
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
-
-STRICT = "--strict-topology"
-
-
-@asynccontextmanager
-async def pools(world: World, size: int) -> AsyncIterator[tuple[str, list[str]]]:
-    """Two nodes with a pool of so many GiB each, their driver and its provisioner; yields the class and the nodes."""
-    nodes = [world.name(f"pool-{number}") for number in (1, 2)]
-    await world.cluster.add_nodes([NodeSpec(node, "zone-a") for node in nodes])
-    name, about = world.name("csi.example"), {"apiVersion": "storage.k8s.io/v1"}
-    for node in nodes:
-        entry = {"name": name, "nodeID": node, "topologyKeys": [HOSTNAME]}
-        await world.admin.create({**about, "kind": "CSINode", "metadata": {"name": node}, "spec": {"drivers": [entry]}})
-    spec = {"attachRequired": False, "storageCapacity": True}
-    await world.admin.create({**about, "kind": "CSIDriver", "metadata": {"name": name}, "spec": spec})
-    made = documents.storage_class(world.name("made"), "provision", prefix=world.prefix, provisioner=name)
-    made["metadata"]["annotations"][f"{world.prefix}topology"] = "strict"
-    await world.admin.create(made)
-    flags = (f"--segment-capacity={size * GI}",)
-    driver = await world.cluster.start_driver(name, topology={HOSTNAME: "none"}, flags=flags)
-    provisioner = await world.cluster.start_sidecar("csi-provisioner", *CAPACITY, STRICT, driver=driver)
-    try:
-        await eventually(lambda: reports(world), lambda sizes: sizes == {f"{size}Gi"}, "both pools are reported")
-        yield made["metadata"]["name"], nodes
-    finally:
-        await provisioner.stop()
-        await driver.stop()
-        await world.admin.delete("CSIDriver", name)
-        for node in nodes:
-            await world.admin.delete("CSINode", node)
-
-
-async def reports(world: World) -> set[str]:
-    every = await world.admin.list("CSIStorageCapacity")
-    own = [each for each in every if each["storageClassName"] == world.name("made")]
-    return {each["capacity"] for each in own} if len(own) == 2 else set()
 
 
 async def nodes_of(world: World, pod: str) -> set[str]:
     """The nodes that are selected for the claims of a pod."""
     claims = [claim for name, claim in (await world.claims()).items() if name.startswith(pod)]
-    return {claim["metadata"]["annotations"]["volume.kubernetes.io/selected-node"] for claim in claims}
+    selected = "volume.kubernetes.io/selected-node"
+    return {annotations[selected] for claim in claims if selected in (annotations := claim["metadata"]["annotations"])}
 
 
 def two(storage_class: str, pod: str, *sizes: str) -> dict[str, documents.Document]:
@@ -101,3 +61,43 @@ async def killed_and_started(world: World, controller: Controller) -> None:
     await controller.kill()
     await release_lease(world)
     await controller.start()
+
+
+async def test_a_pod_that_needs_an_existing_volume_too_gets_all_in_one_place(own_world: World) -> None:
+    """The disk is on the second node, where nothing is left for the large pod: that gets nothing at all, until there
+    is.
+    """
+    world = own_world
+    async with pools(world, 10) as (made, nodes):
+        disks = await world.storage_class("prebind")
+        existing = [world.volume(f"disk-{number}", disks, node=nodes[1]) for number in (1, 2)]
+        names = await world.volumes(disks, *existing)
+        controller = await start_controller(world)
+        await world.pod("small", {**two(made, "small", "4Gi", "3Gi"), "small-disk": claim_spec(disks)}, gated=True)
+        await world.all_run("small")
+        assert await nodes_of(world, "small-0") == {nodes[1]} == await nodes_of(world, "small-1")
+        await world.pod("large", {**two(made, "large", "5Gi", "4Gi"), "large-disk": claim_spec(disks)}, gated=True)
+        await world.event("NoJointAssignment", "large")
+        kept = [volume["spec"].get("claimRef", {}).get("name") for volume in (await world.own_volumes()).values()]
+        assert kept.count("small-disk") == 1
+        assert "large-disk" not in kept
+        await world.admin.delete("Pod", "small", world.namespace)
+        for number in (0, 1):
+            await world.admin.delete("PersistentVolumeClaim", f"small-{number}", world.namespace)
+        await world.all_run("large", seconds=60)
+        assert (await world.bound())["large-disk"] in names
+        await controller.stop()
+
+
+async def test_a_controller_that_is_killed_leaves_no_mixed_pod_with_a_part(own_world: World) -> None:
+    world = own_world
+    async with pools(world, 10) as (made, nodes):
+        disks = await world.storage_class("prebind")
+        await world.volumes(disks, *(world.volume(f"disk-{node[-1]}", disks, node=node) for node in nodes))
+        controller = await start_controller(world)
+        for pod in ("red", "blue"):
+            await world.pod(pod, {**two(made, pod, "4Gi", "3Gi"), f"{pod}-disk": claim_spec(disks)}, gated=True)
+        await killed_and_started(world, controller)
+        await world.all_run("red", "blue", seconds=120)
+        assert await nodes_of(world, "red-0") != await nodes_of(world, "blue-0")
+        await controller.stop()

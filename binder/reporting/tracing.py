@@ -63,12 +63,12 @@ def facts_of(decision: Decision | None) -> Facts:
         case Finish():
             return {**kind, "volumes": _names(decision)}
         case Provision():
-            return {**kind, "node": decision.node}
+            return {**kind, "node": decision.node, "volumes": _names(decision)}
         case Wait() | Reject():
             return {**kind, "reason": decision.reason.value}
         case _:
             return kind
 
 
-def _names(decision: Reserve | Finish) -> Sequence[str]:
+def _names(decision: Reserve | Finish | Provision) -> Sequence[str]:
     return [volume.name for volume in decision.volumes]

@@ -7,7 +7,9 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Final
 
-_OF_ANY_DRIVER: Final = frozenset({"block", "com", "csi", "disk", "driver", "file", "io", "local", "org"})
+_OF_ANY_DRIVER: Final = frozenset(
+    {"block", "com", "csi", "csi-driver", "disk", "driver", "file", "io", "local", "org", "storage", "volume"}
+)
 """Parts of drivers' names that tell none from another."""
 
 

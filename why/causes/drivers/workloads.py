@@ -20,8 +20,12 @@ from why.report.report import Evidence
 REGISTRAR: Final = "node-driver-registrar"
 """The usual name of the container that registers a driver with the kubelet."""
 
-_REPLICA: Final = re.compile(r"(?P<workload>.+?)(?:-[a-z0-9]{1,10}-[a-z0-9]{5}|-[a-z0-9]{5}|-\d+)?")
-"""The name of a pod of a Deployment, a DaemonSet or a StatefulSet begins with that of the workload."""
+_OF_DAEMON_SET: Final = re.compile(r"-[a-z0-9]{5}")
+_OF_OTHERS: Final = re.compile(r"(-[a-z0-9]{1,10}-[a-z0-9]{5}|-[a-z0-9]{5}|-\d+)?")
+"""What follows the workload's name in that of its pod: of a Deployment, a ReplicaSet, a StatefulSet, or a mere pod."""
+
+_OF_ANY: Final = frozenset({"csi-node", "csi-plugin", "csi-provisioner", "storage-provisioner"})
+"""Names of workloads that several drivers have."""
 
 
 def driver_pods(facts: Facts, driver: str, *, per_node: bool) -> list[DriverPod]:
@@ -67,7 +71,8 @@ def look_for(driver: str, kinds: str) -> str:
     """Return the command that lists the workloads of a driver by their usual names."""
     known = known_driver(driver)
     if known is None or known.is_found_by_stem:
-        return shell("kubectl get {} -A | grep -i {}", kinds, stem_of(driver))
+        # Rook's drivers have the name of its namespace first, which is in the line of each of its workloads.
+        return shell("kubectl get {} -A | grep -i {}", kinds, stem_of(driver if known is None else known.name))
     every = f"{kinds},{known.kind}" if known.kind else kinds
     return shell("kubectl get {} -A | grep" + " -e {}" * len(known.workloads), every, *known.workloads)
 
@@ -111,12 +116,21 @@ def _has_usual_name(pod: DriverPod, driver: str) -> bool:
         return stem_of(driver).lower() in pod.name.lower()
     if known.namespace and known.namespace != pod.namespace and not _tells_apart(known.workloads):
         return False
-    match = _REPLICA.fullmatch(pod.name)
-    workload = match["workload"] if match is not None else pod.name
-    # Helm puts the name of the release before it.
-    return any(workload == name or workload.endswith(f"-{name}") or pod.name == name for name in known.workloads)
+    return any(_is_pod_of(pod, name) for name in known.workloads)
+
+
+def _is_pod_of(pod: DriverPod, workload: str) -> bool:
+    """Whether a pod's name is that of one of a workload; what may be before that ends with a dash or a dot.
+
+    Helm puts the name of the release before it, the operator of Ceph's drivers that of a namespace. Names that tell no
+    driver from another are those of others' workloads with anything before them.
+    """
+    before, found, suffix = pod.name.rpartition(workload)
+    ending = _OF_DAEMON_SET if pod.per_node else _OF_OTHERS
+    may_precede = {""} if workload in _OF_ANY else {"", "-", "."}
+    return bool(found) and before[-1:] in may_precede and ending.fullmatch(suffix) is not None
 
 
 def _tells_apart(workloads: tuple[str, ...]) -> bool:
     """Whether no other driver has workloads of these names."""
-    return not any(name in {"csi-provisioner", "csi-plugin", "storage-provisioner"} for name in workloads)
+    return _OF_ANY.isdisjoint(workloads)

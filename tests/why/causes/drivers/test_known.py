@@ -25,7 +25,13 @@ NOT_BY_THEIR_NAME = (
     "csi-powermax.dellemc.com",
     "csi-unity.dellemc.com",
     "csi.chubaofs.com",
+    "com.hammerspace.csi",
     "com.mapr.csi-kdf",
+    "com.tencent.cloud.csi.cosfs",
+    "com.tuxera.csi.moosefs",
+    "lvm.hwameistor.io",
+    "named-disk.csi.cloud-director.vmware.com",
+    "org.veritas.infoscale",
 )
 
 
@@ -50,13 +56,15 @@ def test_each_workload_of_a_driver_is_in_the_list(row: KnownDriver) -> None:
 
 @pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
 def test_each_pod_of_a_driver_is_known_by_its_usual_name(row: KnownDriver) -> None:
-    names = [f"{name}-6d5f9c7b8d-x2x8p" for name in row.controller]
-    documents = [
-        workload(name, container("csi-provisioner", "--csi-address=/s"), namespace=row.namespace or "storage")
-        for name in names
-    ]
-    shown = driver_pods(facts_of(*documents), row.name, per_node=False)
-    assert sorted(pod.name for pod in shown) == sorted(names)
+    controllers = [f"{name}-6d5f9c7b8d-x2x8p" for name in row.controller]
+    node_plugins = [f"{name}-x2x8p" for name in row.node]
+    for names, sidecar in ((controllers, "csi-provisioner"), (node_plugins, "node-driver-registrar")):
+        per_node = names is node_plugins
+        started = container(sidecar, "--csi-address=/s")
+        where = row.namespace or "storage"
+        documents = [workload(name, started, namespace=where, per_node=per_node) for name in names]
+        shown = driver_pods(facts_of(*documents), row.name, per_node=per_node)
+        assert sorted(pod.name for pod in shown) == sorted(names)
 
 
 @pytest.mark.parametrize("driver", NOT_BY_THEIR_NAME)
@@ -70,11 +78,41 @@ def test_rooks_drivers_have_the_name_of_its_namespace_first() -> None:
     assert known_driver("rook-ceph.rbd.csi.ceph.com") == ROWS["rbd.csi.ceph.com"]
 
 
+@pytest.mark.parametrize("namespace", ["rook-ceph", "openshift-storage"])
+def test_the_operator_of_cephs_drivers_names_their_pods_after_a_namespace(namespace: str) -> None:
+    """As ceph-csi-operator does, which Rook deploys since 1.18."""
+    driver = f"{namespace}.rbd.csi.ceph.com"
+    pod = workload(
+        f"{driver}-ctrlplugin-69d4dd6445-8jl4z", container("csi-provisioner", "--csi-address=/s"), namespace=namespace
+    )
+    assert [each.name for each in driver_pods(facts_of(pod), driver, per_node=False)] == [pod["metadata"]["name"]]
+    assert look_for(driver, "deploy,daemonset") == "kubectl get deploy,daemonset -A | grep -i rbd"
+
+
+@pytest.mark.parametrize(
+    ("driver", "stem"),
+    [
+        ("storage.csi.upcloud.com", "upcloud"),
+        ("csi-driver.storpool.com", "storpool"),
+        ("volume.csi.example.vn", "example"),
+    ],
+)
+def test_what_is_in_many_names_is_nobodys_stem(driver: str, stem: str) -> None:
+    assert stem_of(driver) == stem
+
+
 def test_of_names_that_several_drivers_use_the_namespace_decides() -> None:
     longhorn = workload("csi-provisioner-6d5f9c7b8d-x2x8p", container("csi-provisioner"), namespace="longhorn-system")
     facts = facts_of(longhorn)
     assert driver_pods(facts, "driver.longhorn.io", per_node=False)
     assert not driver_pods(facts, "diskplugin.csi.alibabacloud.com", per_node=False)
+
+
+def test_names_that_several_drivers_use_are_not_the_ends_of_others() -> None:
+    registrar = container("node-driver-registrar", "--csi-address=/csi/csi.sock")
+    ebs = workload("ebs-csi-node-x2x8p", registrar, namespace="kube-system", per_node=True)
+    assert driver_pods(facts_of(ebs), "ebs.csi.aws.com", per_node=True)
+    assert not driver_pods(facts_of(ebs), "com.hammerspace.csi", per_node=True)
 
 
 def test_a_provisioner_that_is_only_a_pod_is_looked_for_among_pods() -> None:

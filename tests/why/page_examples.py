@@ -60,6 +60,9 @@ FOLDER: Final = Path(__file__).parents[2] / "docs" / "causes"
 _PREFIX: Final = "scheduler.cloud.example/"
 _STATIC: Final = storage_class(mode="Immediate")
 _NEW: Final = {"creationTimestamp": at(timedelta())}
+_BEING_DELETED: Final = {"deletionTimestamp": at(timedelta(hours=1)), "finalizers": ["kubernetes.io/pvc-protection"]}
+_NOT_KEPT: Final = {"persistentVolumeReclaimPolicy": "Delete"}
+_ABOVE_LIMIT: Final = "rpc error: code = InvalidArgument desc = iops above the limit of the disk"
 _ALONE: Final = {"accessModes": ["ReadWriteOncePod"]}
 _CHOSEN: Final = {"annotations": {SELECTED_NODE: "n2"}}
 _DATASET: Final = {"apiGroup": "example.com", "kind": "Dataset", "name": "big"}
@@ -208,7 +211,8 @@ EXAMPLES: Final[dict[Reason, Example | ControllerEvent]] = {
         pod("db-0", spec=_SCRATCH), claim("db-0-scratch"), volume(), storage_class(), node("a1")
     ),
     Reason.CLAIM_DELETING: _about_claim(
-        claim(metadata={"deletionTimestamp": at(timedelta(hours=1)), "finalizers": ["kubernetes.io/pvc-protection"]}),
+        claim(volume="pv-1", metadata=_BEING_DELETED),
+        volume(claim="data", spec=_NOT_KEPT),
         storage_class(),
         pod("old", "data", node="n1"),
     ),
@@ -300,13 +304,7 @@ EXAMPLES: Final[dict[Reason, Example | ControllerEvent]] = {
             status={
                 "currentVolumeAttributesClassName": "silver",
                 "modifyVolumeStatus": {"status": "Infeasible", "targetVolumeAttributesClassName": "gold"},
-                "conditions": [
-                    {
-                        "type": "ModifyVolumeError",
-                        "status": "True",
-                        "message": "rpc error: code = InvalidArgument desc = iops above the limit of the disk",
-                    }
-                ],
+                "conditions": [{"type": "ModifyVolumeError", "status": "True", "message": _ABOVE_LIMIT}],
             },
         ),
         volume(claim="data"),
@@ -352,7 +350,7 @@ EXAMPLES: Final[dict[Reason, Example | ControllerEvent]] = {
         volume(
             claim="old",
             phase="Failed",
-            spec={"persistentVolumeReclaimPolicy": "Delete"},
+            spec=_NOT_KEPT,
             status={"message": "rpc error: code = Internal desc = volume has snapshots"},
         )
     ),

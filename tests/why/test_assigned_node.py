@@ -96,3 +96,11 @@ def test_a_pod_that_is_unready_by_itself_or_ready_again_is_no_problem(documents:
     item = why("pod/db-0", *documents, without=(Source.NODES,))
     assert (item.code, item.problem) == (Reason.SCHEDULED, False)
     assert [skipped.resource for skipped in item.skipped] == ["nodes"]
+
+
+def test_a_deleted_pod_stays_until_its_node_responds() -> None:
+    """The kubelet has to confirm that, and a StatefulSet waits for it (BeforeDelete in registry/rest/delete.go)."""
+    waits = pod("db-0", "data", node="a1", status={"phase": "Pending"})
+    item = why("pod/db-0", waits, *BOUND, reporting("a1", "Unknown"))
+    assert_problem(item, Reason.NO_NODE_FITS)
+    assert "stays until that node responds" in item.advice[0]

@@ -50,6 +50,14 @@ class Cluster:
         uid = asked["metadata"]["uid"]
         return bound or any(each["spec"].get("claimRef", {}).get("uid") == uid for each in self.of("PersistentVolume"))
 
+    def holds_data_back(self, pod: Document) -> bool:
+        """Whether a claim waits for the pod to be gone, and takes its volume's data with it then."""
+        names = [each.get("persistentVolumeClaim", {}).get("claimName") for each in pod["spec"].get("volumes", [])]
+        claims = [each for name in names if name for each in self.of("PersistentVolumeClaim", name)]
+        going = [each for each in claims if "deletionTimestamp" in each["metadata"] and each["spec"].get("volumeName")]
+        volumes = [made for each in going for made in self.of("PersistentVolume", each["spec"]["volumeName"])]
+        return any(made["spec"].get("persistentVolumeReclaimPolicy") == "Delete" for made in volumes)
+
 
 def _deletes(cluster: Cluster, words: Sequence[str], namespace: str) -> bool:
     """Only claims without data, and pods that run nowhere."""
@@ -58,7 +66,9 @@ def _deletes(cluster: Cluster, words: Sequence[str], namespace: str) -> bool:
         claims = [each for name in names for each in cluster.of("PersistentVolumeClaim", name, namespace)]
         return bool(claims) and not any(cluster.has_data(each) for each in claims)
     pods = [each for name in names for each in cluster.of("Pod", name, namespace)]
-    return kind == "pod" and all(each["status"].get("phase") in {"Pending", "Succeeded", "Failed"} for each in pods)
+    if kind != "pod" or any(cluster.holds_data_back(each) for each in pods):
+        return False
+    return all(each["status"].get("phase") in {"Pending", "Succeeded", "Failed"} for each in pods)
 
 
 def _annotates(cluster: Cluster, words: Sequence[str], namespace: str) -> bool:

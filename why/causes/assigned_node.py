@@ -52,7 +52,8 @@ def node_not_ready(facts: Facts, pod: Pod) -> Finding | None:
         (
             Step(
                 shell("kubectl describe node {}", node.name),
-                "the pod starts when the node is ready; delete the pod to have it scheduled elsewhere",
+                "the pod starts when the node is ready. If it is deleted, it stays until that node responds: a "
+                "Deployment makes another one at once, a StatefulSet only then",
             ),
         ),
     )

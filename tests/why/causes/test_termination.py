@@ -157,3 +157,21 @@ def test_what_waits_for_it_has_the_same_cause(target: str, code: Reason, documen
     assert_problem(item, code)
     assert "Pod old should have been gone for 1h, and on node a1 its containers have not ended." in item.message
     assert item.next == ("kubectl -n web describe pod old",)
+
+
+@pytest.mark.parametrize(
+    ("policy", "without", "command"),
+    [("Retain", (), "delete"), ("Delete", (), "get"), ("Recycle", (), "get"), ("Retain", (Source.VOLUMES,), "get")],
+)
+def test_pods_that_have_ended_are_to_be_deleted_only_if_no_data_goes_with_their_claim(
+    policy: str, without: tuple[Source, ...], command: str
+) -> None:
+    going = claim(
+        volume="pv-1", metadata={"deletionTimestamp": at(HOUR), "finalizers": ["kubernetes.io/pvc-protection"]}
+    )
+    bound = volume(claim="data", spec={"persistentVolumeReclaimPolicy": policy})
+    ended = pod("job-1", "data", node="a1", status={"phase": "Succeeded"})
+    item = why("pvc/data", going, bound, storage_class(), ended, node("a1"), without=without)
+    assert_problem(item, Reason.CLAIM_DELETING)
+    assert item.next == (f"kubectl -n {NAMESPACE} {command} pod job-1",)
+    assert ("persistentVolumeReclaimPolicy" in item.advice[0]) is (command == "get")

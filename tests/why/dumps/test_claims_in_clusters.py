@@ -280,6 +280,21 @@ DUMPS = {
         ],
         "delete pod job-1",
     ),
+    "a pod that has completed protects a claim that is being deleted, and its volume goes with it": Dump(
+        "ClaimTerminating",
+        [
+            pod("db-0", "data"),
+            claim(
+                volume="pv-1", metadata={"deletionTimestamp": at(HOUR), "finalizers": ["kubernetes.io/pvc-protection"]}
+            ),
+            volume(claim="data", spec={"persistentVolumeReclaimPolicy": "Delete"}),
+            storage_class(),
+            ended("Succeeded"),
+            node("a1"),
+            SCHEDULED,
+        ],
+        "get pod job-1",
+    ),
     "the pod was on its node before the claim": Dump(
         "PodBypassesScheduler",
         [

@@ -15,7 +15,7 @@ INCIDENTS: Final = {incident.name: incident for incident in incidents()}
 CHANGES: Final = re.compile(
     r"\b(?:annotate|apply|create|debug|delete|drain|edit|exec|patch|rollout|scale|taint|uncordon)\b"
 )
-LOSES: Final = re.compile(r"\b(?:delet\w+|finalizers?|force\w*|format|mkfs|repair\w*|taint|wipe\w*)\b")
+LOSES: Final = re.compile(r"\b(?:delet\w+|finalizers?|force\w*|format|give back|mkfs|repair\w*|taint|wipe\w*)\b")
 CHECKS: Final = re.compile(r"\b(?:before|check|first|only then|snapshot)\b")
 OF_PODS: Final = frozenset({"namespace", "pod", "node"})
 

@@ -32,6 +32,8 @@ _AS_SNAPSHOT_SOURCE: Final = "snapshot.storage.kubernetes.io/pvc-as-source-prote
 _AS_CLONE_SOURCE: Final = "provisioner.storage.kubernetes.io/cloning-protection"
 """Finalizers of pvc_protection_controller.go, of external-snapshotter and of external-provisioner."""
 
+_RETAIN: Final = '{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}'
+
 _RESIZE_FAILED: Final = frozenset(
     {"ControllerResizeError", "ControllerResizeInfeasible", "NodeResizeError", "NodeResizeInfeasible"}
 )
@@ -54,7 +56,7 @@ def terminating(facts: Facts, claim: Claim) -> Finding | None:
     since = "" if details is None or details.deleted is None else f" for {age_text(facts.now - details.deleted)}"
     users = [pod for pod in users_of(facts, claim) if pod.node_name] if facts.has(Source.PODS) else []
     users = users or _ended_users(facts, claim)
-    held, step = _held_by_nothing_running(facts, claim, finalizers) if not users else _held_by(claim, users)
+    held, step = _held_by_nothing_running(facts, claim, finalizers) if not users else _held_by(facts, claim, users)
     finding = Finding(
         Reason.CLAIM_DELETING,
         f"The claim has been terminating{since}, and {held}." if since else f"The claim is being deleted, and {held}.",
@@ -94,18 +96,36 @@ def _held_by_nothing_running(facts: Facts, claim: Claim, finalizers: Sequence[st
     )
 
 
-def _held_by(claim: Claim, users: Sequence[Pod]) -> tuple[str, Step]:
-    """Return what holds a claim that is being deleted, and what lets it go."""
+def _held_by(facts: Facts, claim: Claim, users: Sequence[Pod]) -> tuple[str, Step]:
+    """Return what holds a claim that is being deleted, and what lets it go.
+
+    To delete pods that have ended is the next command only if no data goes with the claim.
+    """
     names = [pod.name for pod in users[:3]]
-    gone = "its volume goes too if its reclaim policy is Delete"
-    if users[0].finished:
-        return f"pod {named(pod.name for pod in users)}, which has ended, still names it", Step(
-            shell("kubectl -n {} delete pod {}", claim.namespace, names),
-            f"the claim goes with these pods, and so do their logs; {gone}",
-        )
-    return f"pod {named(pod.name for pod in users)} still uses it", Step(
-        shell("kubectl -n {} get pod {}", claim.namespace, names), f"the claim goes when these pods have ended; {gone}"
-    )
+    keeps, data = _data_after(facts, claim)
+    shown = shell("kubectl -n {} get pod {}", claim.namespace, names)
+    if not users[0].finished:
+        step = Step(shown, f"the claim goes when these pods have ended; {data}")
+        return f"pod {named(pod.name for pod in users)} still uses it", step
+    delete = shell("kubectl -n {} delete pod {}", claim.namespace, names)
+    step = Step(delete, f"the claim goes with these pods, and so do their logs; {data}")
+    if not keeps:
+        step = Step(shown, f"{data}. Then `{delete}` lets the claim go, with these pods and their logs")
+    return f"pod {named(pod.name for pod in users)}, which has ended, still names it", step
+
+
+def _data_after(facts: Facts, claim: Claim) -> tuple[bool, str]:
+    """Return whether the claim's data outlives it, as far as is known, and what is to be said about that."""
+    if not claim.volume_name:
+        return True, "it has no volume yet"
+    retain = shell("kubectl patch pv {} -p {}", claim.volume_name, _RETAIN)
+    before = f"If the data matters, run `{retain}` first"
+    volume = facts.snapshot.volumes.get(claim.volume_name) if facts.has(Source.VOLUMES) else None
+    if volume is None:
+        return False, f"its volume and the data go too if its reclaim policy is Delete. {before}"
+    if volume.reclaim_policy == "Retain":
+        return True, f"volume {volume.name} and its data stay"
+    return False, f"volume {volume.name} and its data go too, by its reclaim policy {volume.reclaim_policy}. {before}"
 
 
 def resize(facts: Facts, claim: Claim) -> Finding | None:

@@ -125,10 +125,10 @@ def _is_pod_of(pod: DriverPod, workload: str) -> bool:
     Helm puts the name of the release before it, the operator of Ceph's drivers that of a namespace. Names that tell no
     driver from another are those of others' workloads with anything before them.
     """
-    before, found, suffix = pod.name.rpartition(workload)
+    before, is_named, suffix = pod.name.rpartition(workload)
     ending = _OF_DAEMON_SET if pod.per_node else _OF_OTHERS
     may_precede = {""} if workload in _OF_ANY else {"", "-", "."}
-    return bool(found) and before[-1:] in may_precede and ending.fullmatch(suffix) is not None
+    return bool(is_named) and before[-1:] in may_precede and ending.fullmatch(suffix) is not None
 
 
 def _tells_apart(workloads: tuple[str, ...]) -> bool:

@@ -14,6 +14,8 @@ from kube.objects.api_resource import LEASES
 from prebinder.config.settings import ClusterSettings
 
 CONNECTIONS: Final = 16
+CONNECT_SECONDS: Final = 2.0
+"""Spent at most on opening connections before they are needed."""
 NAMESPACE_FILE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
@@ -38,18 +40,20 @@ class Clients:
         """Return an API that writes only as long as this process leads."""
         return KubeApi(self.transport, rate=self._rate(), fence=leadership.fence)
 
-    async def connect_ahead(self, lease: str, namespace: str) -> None:
+    async def connect_ahead(self, lease: str, namespace: str, seconds: float = CONNECT_SECONDS) -> None:
         """Open connections for the first pods of a burst, by reading the Lease: for them alone a burst would be 0.2 s
         late. Renewals of the Lease then use them in turn, which keeps them open.
 
         Until a first volume is written the PV controller spends one of its 20 requests a second on an Event about each
         claim that it sees.
         """
-        api = self.for_lease()
-        await asyncio.gather(
-            *(api.get(LEASES, lease, namespace) for _ in range(CONNECTIONS)),
-            return_exceptions=True,  # Nothing depends on it.
-        )
+        api, most = self.for_lease(), min(CONNECTIONS, self.settings.burst)
+        reads = [asyncio.ensure_future(api.get(LEASES, lease, namespace)) for _ in range(most)]
+        # Nothing depends on it.
+        _, late = await asyncio.wait(reads, timeout=seconds)
+        for read in late:
+            read.cancel()
+        await asyncio.gather(*reads, return_exceptions=True)
 
     def _rate(self) -> RateLimit:
         return RateLimit(self.clock, self.observer, qps=self.settings.qps, burst=self.settings.burst)

@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 from random import Random
 
+import pytest
 from aiohttp import web
 
 from kube.client.transport import Request, Response
@@ -49,24 +50,32 @@ async def test_no_other_requests_are_urgent() -> None:
 
 
 class Together(ScriptedTransport):
-    """Answers when all have come."""
+    """Answers when so many requests have come."""
 
-    def __init__(self) -> None:
+    def __init__(self, number: int) -> None:
         super().__init__(lambda _: answer(403, {}))
-        self.all_came = asyncio.Event()
+        self.number, self.all_came = number, asyncio.Event()
 
     async def send(self, request: Request) -> Response:
         response = await super().send(request)
-        if len(self.requests) == CONNECTIONS:
+        if len(self.requests) == self.number:
             self.all_came.set()
         await self.all_came.wait()
         return response
 
 
-async def test_all_connections_are_opened_at_once_also_if_the_lease_is_not_readable() -> None:
-    wire = Together()
-    await Clients(wire, FakeClock(), ClusterSettings(), Uncounted()).connect_ahead("lease", "ns")
+@pytest.mark.parametrize(("burst", "opened"), [(2000, CONNECTIONS), (3, 3)])
+async def test_connections_are_opened_at_once_as_far_as_the_limit_allows(burst: int, opened: int) -> None:
+    """Also if the Lease is not readable."""
+    wire = Together(opened)
+    await Clients(wire, FakeClock(), ClusterSettings(burst=burst), Uncounted()).connect_ahead("lease", "ns")
     assert {request.path for request in wire.requests} == {"/apis/coordination.k8s.io/v1/namespaces/ns/leases/lease"}
+    assert len(wire.requests) == opened
+
+
+async def test_a_server_that_is_silent_delays_nothing_for_long() -> None:
+    wire = Together(CONNECTIONS + 1)
+    await Clients(wire, FakeClock(), ClusterSettings(), Uncounted()).connect_ahead("lease", "ns", seconds=0.01)
     assert len(wire.requests) == CONNECTIONS
 
 

@@ -37,6 +37,7 @@ OTHERS: dict[str, list[Any]] = {
     "annotations": [(), ((BIND_COMPLETED, "yes"),), ((SELECTED_NODE, "n1"),)],
     "has_data_source": [False, True],
     "clone_of": ["", "original"],
+    "snapshot": ["", "snapshot"],
     "health": [None, ClaimHealth()],
 }
 """Field of a claim -> values to try. A field that is missing here is new: say what it may hold."""

@@ -15,7 +15,7 @@ _OF_ANY_DRIVER: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class KnownDriver:
-    """A driver, and how the workloads of its controller and of its node plugin begin, as its manifests name them.
+    """A driver, and the workloads of its controller and of its node plugin, as its manifests name them.
 
     `namespace` is empty where each installation has its own. `kind` is `pod` for a provisioner that is only a pod.
     """

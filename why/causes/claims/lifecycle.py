@@ -107,10 +107,12 @@ def _held_by(facts: Facts, claim: Claim, users: Sequence[Pod]) -> tuple[str, Ste
     if not users[0].finished:
         step = Step(shown, f"the claim goes when these pods have ended; {data}")
         return f"pod {named(pod.name for pod in users)} still uses it", step
-    delete = shell("kubectl -n {} delete pod {}", claim.namespace, names)
-    step = Step(delete, f"the claim goes with these pods, and so do their logs; {data}")
+    step = Step(
+        shell("kubectl -n {} delete pod {}", claim.namespace, names),
+        f"the claim goes with these pods, and so do their logs; {data}",
+    )
     if not keeps:
-        step = Step(shown, f"{data}. Then `{delete}` lets the claim go, with these pods and their logs")
+        step = Step(shown, f"{data}. Then `{step.command}` lets the claim go, with these pods and their logs")
     return f"pod {named(pod.name for pod in users)}, which has ended, still names it", step
 
 

@@ -21,15 +21,7 @@ from kube.objects.model import READ_WRITE_ONCE_POD, Claim, Pod, Volume
 from kube.pod_topology.disk_conflicts import disk_in_use, disks_of
 from kube.pod_topology.host_ports import conflicting_port, host_ports
 from kube.rules.topology import ZONE_LABELS
-from kube.store.node_view import (
-    NodeView,
-    UsedVolume,
-    csi_volume,
-    inline_volumes,
-    missing_drivers,
-    node_view,
-    used_volume,
-)
+from kube.store.node_view import NodeView, UsedVolume, inline_volumes, missing_drivers, node_view, used_volume
 
 _NOWHERE: Final[Mapping[str, Booked]] = {}
 
@@ -96,10 +88,7 @@ class Bookings:
         """Return a pod as one that waits for a place with these volumes; None if it is booked already."""
         if pod.key in self._booked:
             return None
-        chosen = (each for volume in volumes if (each := csi_volume(volume)) is not None)
-        waiting = WaitingPod(pod, released=False, volumes=volumes)
-        used = inline_volumes(pod).union(chosen)
-        return Booked(waiting, volumes, used, self._sets.possible(waiting, volumes), rank=())
+        return self._sets.supposing(WaitingPod(pod, released=False, volumes=volumes), volumes)
 
     def seats(self, opened: Callable[[str], Room]) -> Seats:
         """Return empty seats in rooms of nodes that `opened` returns."""

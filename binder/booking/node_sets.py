@@ -67,6 +67,11 @@ class NodeSets:
         key, known = waiting.pod.key, self._booked.get(waiting.pod.key)
         if known is not None and known.waiting is waiting and known.volumes == volumes and not also:
             return known
+        booked = self._booked[key] = self.supposing(waiting, volumes, also)
+        return booked
+
+    def supposing(self, waiting: WaitingPod, volumes: tuple[Volume, ...], also: Iterable[UsedVolume] = ()) -> Booked:
+        """Return the same for volumes that the pod does not have: it is not remembered."""
         chosen = (each for volume in volumes if (each := csi_volume(volume)) is not None)
         used = inline_volumes(waiting.pod).union(also, chosen)
         possible = self.possible(waiting, volumes)
@@ -75,8 +80,7 @@ class NodeSets:
         created = pod.created.timestamp() if pod.created else float("inf")
         free = not (waiting.released or waiting.begun)
         rank = (not waiting.released, free, waiting.released and movable, -pod.priority, created, pod.key)
-        booked = self._booked[key] = Booked(waiting, volumes, used, possible, rank)
-        return booked
+        return Booked(waiting, volumes, used, possible, rank)
 
     def possible(self, waiting: WaitingPod, volumes: Iterable[Volume]) -> int:
         """Return the nodes that the pod selects and tolerates, and from which these volumes are accessible."""

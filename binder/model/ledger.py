@@ -80,7 +80,8 @@ class Ledger:
 
     def with_selections(self, selections: Iterable[Selection]) -> "Ledger":
         """Add nodes that are about to be selected."""
-        return replace(self, selections=self.selections.update({each.claim_key: each for each in selections}))
+        added = {each.claim_key: each for each in selections}
+        return replace(self, selections=self.selections.update(added)) if added else self
 
     def without_selections(self, pod_key: str) -> "Ledger":
         """Drop those for the pod: its claims show by now which node is selected."""

@@ -70,15 +70,17 @@ def _select(
 ) -> Provision | Reject:
     lacking, unfit, booking = list[Rejection](), list[Rejection](), placing.booking
     fitting: list[tuple[float, float, Node, PlacedPod]] = []
-    for node, topology in _nodes(demand, topologies):
-        volumes, rejected = placing.required(demand, topology), pools.reject(demand.made, node)
-        if rejected is not None:
-            _note(lacking, rejected)
-        elif volumes is None:
-            _note(unfit, _without_volumes(demand, node))
-        else:
-            left = pools.left(demand.made, node), -booking.left(node.name, "pods")
-            fitting.append((*left, node, PlacedPod(demand, topology, node.name, volumes)))
+    for topology in topologies.open_to(demand):
+        volumes = placing.required(demand, topology)
+        for node in _nodes(demand, topology):
+            rejected = pools.reject(demand.made, node)
+            if rejected is not None:
+                _note(lacking, rejected)
+            elif volumes is None:
+                _note(unfit, _without_volumes(demand, node))
+            else:
+                left = pools.left(demand.made, node), -booking.left(node.name, "pods")
+                fitting.append((*left, node, PlacedPod(demand, topology, node.name, volumes)))
     for _, _, node, placed in sorted(fitting, key=lambda each: (each[0], each[1], each[2].name)):
         rejected = booking.reject(demand, node, placed.attach)
         if rejected is None and placing.keep(placed):
@@ -90,11 +92,8 @@ def _select(
     return _rejection(demand, lacking, unfit)
 
 
-def _nodes(demand: Demand, topologies: Topologies) -> Iterator[tuple[Node, Topology]]:
-    for topology in topologies.open_to(demand):
-        for node in topology.nodes:
-            if demand.nodes is None or node.name in demand.nodes:
-                yield node, topology
+def _nodes(demand: Demand, topology: Topology) -> Iterator[Node]:
+    return (node for node in topology.nodes if demand.nodes is None or node.name in demand.nodes)
 
 
 def _note(evidence: list[Rejection], rejection: Rejection) -> None:

@@ -213,7 +213,9 @@ class Controller:
 
     async def _synced(self) -> None:
         await self._cache.synced()
-        await self._access.connect_ahead(self._settings.leader_election.name, self._namespace)
+        # Pods come in bursts. An agent, of which there is one on each node, and a dry run commit none.
+        if self._sees_cluster and not self._settings.binding.dry_run:
+            await self._access.connect_ahead(self._settings.leader_election.name, self._namespace)
         settle_heap()
         logger.info(
             "Caches synced", extra={"volumes": len(self._store.volumes.items), "claims": len(self._store.claims.items)}

@@ -5,6 +5,7 @@ meanwhile (getSnapshotSource in its controller.go): the place would be decided l
 Snapshots are custom resources, which a cluster may lack and we may have no right to read; then nothing is known.
 """
 
+import asyncio
 import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -81,9 +82,10 @@ class Snapshots:
         now = self._clock.monotonic()
         due = [key for key in dict.fromkeys(keys) if now - self._read.get(key, _NEVER).at >= FRESH_SECONDS]
         due.sort(key=lambda key: self._read.get(key, _NEVER).at)
-        for key in due[:MAX_READ]:
+        # Together: all pods of a pass wait for them, those of other users included.
+        for key, snapshot in zip(due, await asyncio.gather(*map(self._snapshot, due[:MAX_READ])), strict=False):
             self._read.pop(key, None)
-            self._read[key] = _Read(await self._snapshot(key), now)
+            self._read[key] = _Read(snapshot, now)
         for key in list(self._read)[: max(0, len(self._read) - MAX_KEPT)]:
             del self._read[key]
         for key in due[MAX_READ:]:

@@ -1,5 +1,7 @@
 """What is read of snapshots: a bounded number for each pass, each no more often than necessary."""
 
+import asyncio
+
 from binder.data_sources.snapshots import FRESH_SECONDS, MAX_READ, Snapshots
 from binder.model.source_snapshot import SourceSnapshot
 from kube.client.api import KubeApi
@@ -54,3 +56,25 @@ async def test_without_the_kind_nothing_is_known() -> None:
     snapshots = Snapshots(KubeApi(Connection(server)), clock)
     await snapshots.refresh(["default/old"])
     assert snapshots.known() == {}
+
+
+class Slow(Connection):
+    """Answers when so many requests have come."""
+
+    def __init__(self, server: FakeKubeApi, number: int) -> None:
+        super().__init__(server)
+        self.number, self.came, self.all_came = number, 0, asyncio.Event()
+
+    async def send(self, request: Request) -> Response:
+        self.came += 1
+        if self.came == self.number:
+            self.all_came.set()
+        await self.all_came.wait()
+        return await super().send(request)
+
+
+async def test_those_of_a_pass_are_read_together_and_one_delays_no_other() -> None:
+    snapshots = Snapshots(KubeApi(Slow(Server(), 3)), FakeClock())
+    async with asyncio.timeout(30):
+        await snapshots.refresh(names(3))
+    assert set(snapshots.known()) == set(names(3))

@@ -77,6 +77,9 @@ def scheduled(jobs: Mapping[str, Job], observer: JobObserver, clock: Clock) -> I
     finally:
         watching.cancel()
         stopping.set()
+        # shutdown() acts in the loop's next turn; a run begun in between would be cancelled before its first step, and
+        # could not catch it: APScheduler would log a failure.
+        scheduler.pause()
         scheduler.shutdown(wait=False)
 
 

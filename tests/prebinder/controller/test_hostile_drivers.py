@@ -113,6 +113,18 @@ async def swept(process: Process, name: str, sweeps: int) -> None:
     await eventually(enough, f"{sweeps} sweeps of {name}", 90)
 
 
+async def swept_in_time(process: Process, name: str) -> None:
+    """Wait for a sweep of 100 volumes, at 200 a second, that took less than 5 s.
+
+    One may be slow because the machine stood still for other tests; beside a driver that takes the time all are.
+    """
+
+    async def in_time() -> bool:
+        return await counted(process, "pvc_prebinder_health_sweep_last_duration_seconds", driver_name=name) < 5
+
+    await eventually(in_time, f"a sweep of {name} in less than 5 s", 60)
+
+
 @pytest.mark.parametrize("group", GROUPS)
 async def test_no_driver_takes_the_memory_or_the_time_of_the_others(tmp_path: Path, group: str) -> None:
     kinds = {f"hostile-{number}.csi.example": kind for number, kind in enumerate(GROUPS[group])}
@@ -123,8 +135,7 @@ async def test_no_driver_takes_the_memory_or_the_time_of_the_others(tmp_path: Pa
         assert await counted(process, "csi_volume_health_probe_total", driver_name=GOOD, result="Healthy") > 0
         assert await counted(process, "csi_volume_health_probe_total", driver_name=GOOD, result="Unknown") == 0
         assert await counted(process, "pvc_prebinder_csi_limit_exceeded_total", driver_name=GOOD) == 0
-        # 100 volumes at 200 a second, on a machine that may be busy with other tests.
-        assert await counted(process, "pvc_prebinder_health_sweep_last_duration_seconds", driver_name=GOOD) < 5
+        await swept_in_time(process, GOOD)
         assert (await process.page("/livez"))[0] == 200
         assert peak_mb(process) < MAX_MB
         code, log = await process.stop()

@@ -1,13 +1,17 @@
 """What is checked again when a worker's turn begins, for which a decision may have waited.
 
-Every volume needs a verdict that is still recent. Pod and claims are read from the API server if volumes are going to
-be committed, and the node for which they were chosen has to fit the pod still. What is checked of a volume right before
-it is written is in `binder.writers.write_checks`.
+Every volume needs a verdict that is still recent. If volumes are going to be committed, pod and claims are read from
+the API server, and the node for which they were chosen has to fit the pod still. Only mode prebind takes a gated pod
+and its claims from the cache while they are so young that it cannot be far behind: to read them would be two of three
+requests before a new pod's volumes are held. What is checked of a volume right before it is written is in
+`binder.writers.write_checks`.
 """
 
 import asyncio
 from collections.abc import Iterable
 from dataclasses import replace
+from datetime import timedelta
+from typing import Final
 
 from msgspec import structs
 
@@ -22,6 +26,9 @@ from kube.clock import Now
 from kube.objects.model import BIND_COMPLETED, SELECTED_NODE, Claim, Pod, Volume, value_of
 from kube.store.node_view import node_view
 
+YOUNG: Final = timedelta(seconds=5)
+"""The cache is at most this far behind about an object that it shows and that was created this recently."""
+
 
 class Preconditions:
     """Checks again what a decision was based on."""
@@ -35,10 +42,7 @@ class Preconditions:
         if decision.mode is Mode.ANNOTATE:
             self._require_same(decision.pod, self._client.snapshot().pods.get(decision.pod.key))
             return decision
-        pod, claims = await asyncio.gather(
-            self._client.pod(decision.pod.key),
-            side_by_side(self._claim, [placement.claim for placement in decision.placements]),
-        )
+        pod, claims = await self._pod_and_claims(decision)
         self._require_same(decision.pod, pod)
         if not may_commit(decision.pod, self._client.snapshot()):
             raise OutdatedDecision(f"kube-scheduler may be scheduling a pod with the claims of {decision.pod.key}")
@@ -76,8 +80,28 @@ class Preconditions:
         if self._gate.is_slow(decision.volumes):
             raise OutdatedDecision("the driver of a chosen volume is slow to answer")
 
+    async def _pod_and_claims(self, decision: Reserve) -> tuple[Pod | None, list[Claim]]:
+        """Return them as they are now, or as the cache shows them if no scheduler looks at the pod and all are young.
+
+        What the cache does not show yet is then noticed after the write, as after a read: the PV controller releases a
+        volume whose claim is gone, and it is free again because it was never bound.
+        """
+        wanted = [placement.claim for placement in decision.placements]
+        if decision.mode is Mode.PREBIND and decision.pod.scheduling_gates and self._are_young(decision.pod, *wanted):
+            snapshot = self._client.snapshot()
+            known = [self._require_unchanged(claim, snapshot.claims.get(claim.key)) for claim in wanted]
+            return snapshot.pods.get(decision.pod.key), known
+        return await asyncio.gather(self._client.pod(decision.pod.key), side_by_side(self._claim, wanted))
+
+    def _are_young(self, *objects: Pod | Claim) -> bool:
+        """Whether they were created so recently. A clock that is wrong only moves this window of an object's life."""
+        now = self._clock.now()
+        return all(each.created is not None and abs(now - each.created) < YOUNG for each in objects)
+
     async def _claim(self, planned: Claim) -> Claim:
-        fresh = await self._client.claim(planned.key)
+        return self._require_unchanged(planned, await self._client.claim(planned.key))
+
+    def _require_unchanged(self, planned: Claim, fresh: Claim | None) -> Claim:
         if fresh is None or not same_wish(fresh, planned):
             raise OutdatedDecision(f"claim {planned.key} {'was deleted' if fresh is None else 'changed'}")
         volumes = self._client.snapshot().volumes

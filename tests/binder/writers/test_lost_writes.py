@@ -1,12 +1,22 @@
-"""A write succeeds and its response is lost: the object is read, and rolled back with the others if that is due."""
+"""A response is lost after its write, or the Lease before the next one.
+
+A write whose response is lost is read, and rolled back with the others if that is due; without the Lease none follows.
+"""
+
+from datetime import timedelta
 
 import pytest
 
 from binder.model.decision import Mode
+from csi.health.verdict import Verdict
 from kube.client.transport import Request
-from tests.binder.world import World
+from kube.errors import LeadershipLost
+from tests.binder.stories import STORIES
+from tests.binder.world import Doctor, Process, World
+from tests.fakes.lease_ends import LeaseEnds
 from tests.fakes.objects import claim_object, pod_object, volume_object
 
+LONG = 60.0
 THIEF = {"kind": "PersistentVolumeClaim", "namespace": "elsewhere", "name": "thief", "uid": "uid-thief"}
 CLAIMS = ("one", "two", "three")
 
@@ -57,3 +67,46 @@ async def test_the_pod_gets_its_volumes_if_any_response_is_lost(mode: Mode, lost
     if mode is Mode.ANNOTATE:
         held = {name: world.annotations("persistentvolumes", name)["reserved-for"] for name in ("pv-1", "pv-2", "pv-3")}
     assert len(set(held.values())) == len(CLAIMS)
+
+
+class LosesLease(Doctor):
+    """The Lease is lost while a driver is probed, which is after the plan and before the first write."""
+
+    process: Process
+
+    async def verdict(self, driver: str, handle: str, max_age: timedelta) -> Verdict:
+        self.process.leadership.end()
+        return await super().verdict(driver, handle, max_age)
+
+
+async def writes_of(world: World) -> int:
+    async with world.process() as process:
+        await process.run(LONG)
+    return len(world.server.writes)
+
+
+@pytest.mark.parametrize("story", STORIES)
+async def test_no_write_follows_the_loss_of_the_lease_at_any_write(story: str) -> None:
+    everything = await writes_of(STORIES[story]())
+    assert everything > 1
+    for number in range(1, everything):
+        world = STORIES[story]()
+        process = world.process()
+        sent = process.connection.on_write = LeaseEnds(process.leadership, number)
+        with pytest.raises(LeadershipLost):
+            async with process:
+                await process.run(LONG)
+        assert sent.writes == number, "a write was sent without the Lease"
+        assert [problem for problem in world.violations() if "still reserved" not in problem] == []
+
+
+@pytest.mark.parametrize("story", [name for name in STORIES if name.startswith("three-claims")])
+async def test_nothing_is_written_when_the_lease_is_lost_between_plan_and_write(story: str) -> None:
+    world = STORIES[story]()
+    world.doctor = doctor = LosesLease(world.clock)
+    doctor.process = process = world.process()
+    with pytest.raises(LeadershipLost):
+        async with process:
+            await process.run(LONG)
+    assert doctor.probed, "it was not planned"
+    assert world.server.writes == []

@@ -10,7 +10,7 @@ from rich.live import Live
 from demo.view import Row, changed_lines, table
 from kube.clock import Clock
 
-_LOOK_SECONDS: Final = 0.25
+_POLL_SECONDS: Final = 0.25
 
 
 class NotInTimeError(Exception):
@@ -60,7 +60,7 @@ class Show:
                 return
             if self._clock.monotonic() >= self._deadline:
                 raise NotInTimeError(what)
-            await self._clock.sleep(_LOOK_SECONDS)
+            await self._clock.sleep(_POLL_SECONDS)
 
     def say(self, words: str) -> None:
         """Print it, above the table."""

@@ -24,7 +24,7 @@ COMPLETION: Final = "_PVC_PREBINDER_COMPLETE"
 
 SECTIONS: Final[Sections] = {
     "Ask": {
-        "why": ("prebinder.commands.why", "find the root cause of a pending pod or claim, and the next command"),
+        "why": ("prebinder.commands.why.why", "find the root cause of a pending pod or claim, and the next command"),
         "explain": ("prebinder.commands.explain", "explain a code of why, of an Event or of a metric"),
         "simulate": (
             "prebinder.commands.simulate",
@@ -63,7 +63,7 @@ Exit codes:
   0 success   1 error   2 usage   3 a problem was found   4 inconclusive: something could not be read
 """
 
-NESTED: Final = {("why", "dump"): "prebinder.commands.why_dump"}
+NESTED: Final = {("why", "dump"): "prebinder.commands.why.dump"}
 """Two words, and the module of their command. A pod named `dump` is asked about as pod/dump."""
 
 ALIASES: Final = {"match": ("why", "--match")}

@@ -235,6 +235,16 @@ def test_variables_are_named_for_what_they_are() -> None:
     assert offences(nameless_variables, modules(*EVERYWHERE)) == []
 
 
+def limits_in_our_idiom(module: Path) -> Iterator[str]:
+    for line, name in bound_names(module):
+        if re.match(r"_?(MOST|LEAST|LONGEST|SHORTEST|LARGEST|SMALLEST|FEWEST)_", name):
+            yield f"{line}: {name}"
+
+
+def test_limits_are_a_max_or_a_min() -> None:
+    assert offences(limits_in_our_idiom, modules(*PACKAGES)) == []
+
+
 def definitions_in_our_idiom(module: Path) -> Iterator[str]:
     return (f"{line}: {name}" for line, name in defined_names(module) if is_idiom(name))
 

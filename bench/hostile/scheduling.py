@@ -108,7 +108,7 @@ async def scheduling(hostile: Hostile) -> Outcome:
     """Read the cluster as at the start of a term, and decide about the pods in order, as `Attempts` does."""
     store, clock, pauses = _store(hostile.standing), SystemClock(), Pauses()
     live, decider = SchedulerCache(store, PlanSettings()), Decider()
-    room = PostFilter(store.budgets, _Nobody(), _Nobody())
+    post_filter = PostFilter(store.budgets, _Nobody(), _Nobody())
     profiles = [replace(default_profile("p"), scheduler_name=f"p{number}") for number in range(hostile.profiles)]
     arriving = [record for document in hostile.arriving if isinstance(record := record_of(document), Pod)]
     gc.collect()
@@ -120,7 +120,9 @@ async def scheduling(hostile: Hostile) -> Outcome:
     for number, arrived in enumerate(arriving):
         began, view = perf_counter(), await live.current(clock)
         short = is_short(arrived, view)
-        work = partial(_decide, arrived, view, room, decider, profiles[number % len(profiles)], room.moment(arrived))
+        work = partial(
+            _decide, arrived, view, post_filter, decider, profiles[number % len(profiles)], post_filter.moment(arrived)
+        )
         decision = work() if short else await asyncio.to_thread(work)
         if isinstance(decision, ScheduleResult):
             live.assume(decision, [])
@@ -134,11 +136,11 @@ async def scheduling(hostile: Hostile) -> Outcome:
 
 
 def _decide(
-    arrived: Pod, view: ClusterView, room: PostFilter, decider: Decider, profile: Profile, moment: Moment
+    arrived: Pod, view: ClusterView, post_filter: PostFilter, decider: Decider, profile: Profile, moment: Moment
 ) -> ScheduleResult | Unschedulable:
-    decision = room.decide(arrived, view, profile, decider, moment)
+    decision = post_filter.decide(arrived, view, profile, decider, moment)
     if isinstance(decision, Unschedulable):
-        room.victims(decision, view, profile, moment)
+        post_filter.victims(decision, view, profile, moment)
         diagnose(decision).text()
     return decision
 

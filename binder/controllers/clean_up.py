@@ -15,7 +15,7 @@ CALM: Final = 3.0
 """Seconds without another bind after which the burst is over."""
 AT_LATEST: Final = 300.0
 """Seconds after its bind from which a reservation is cleaned up even while others are bound."""
-LOOK_AGAIN: Final = 10.0
+RECHECK_SECONDS: Final = 10.0
 """Seconds between two checks whether the burst is over, at most."""
 PER_SECOND: Final = 5.0
 AT_ONCE: Final = 5
@@ -43,7 +43,7 @@ class CleanUp:
             due = min(self._latest + CALM, since + AT_LATEST)
             if now < due:
                 # Checked less often the longer the burst lasts.
-                return min(max(due - now, now - since), max(LOOK_AGAIN, due - now))
+                return min(max(due - now, now - since), max(RECHECK_SECONDS, due - now))
             self._turns[subject] = now + self._bucket.take()
         return max(0.0, self._turns[subject] - now)
 

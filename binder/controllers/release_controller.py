@@ -17,7 +17,14 @@ from binder.planning.claim_standing import unknown_mode
 from binder.reporting.metrics import ReservationMetrics
 from binder.reporting.release_events import ReleaseAnnouncer
 from binder.reservation.contract import Annotations
-from binder.reservation.release import Cause, Look, Release, expiry_of_volume, release_of_claim, release_of_volume
+from binder.reservation.release import (
+    Cause,
+    Release,
+    ReleaseContext,
+    expiry_of_volume,
+    release_of_claim,
+    release_of_volume,
+)
 from binder.reservation.set_aside import UNUSED_FOR, ends_at, set_aside_keys
 from binder.writers.keyed_locks import KeyedLocks
 from binder.writers.rollback import Rollback
@@ -87,14 +94,16 @@ class ReleaseController:
             bound = self._bound(snapshot.volumes.get(key), snapshot) if kind == "volume" else None
             if bound is PastBind.NOT_SEEN_YET:
                 return AGAIN
-            look = Look(snapshot, self._clock.now(), self._annotations, never_bound=bound is PastBind.NEVER)
-            release = release_of_volume(key, look) if kind == "volume" else release_of_claim(key, look)
+            context = ReleaseContext(
+                snapshot, self._clock.now(), self._annotations, never_bound=bound is PastBind.NEVER
+            )
+            release = release_of_volume(key, context) if kind == "volume" else release_of_claim(key, context)
             if release is not None:
                 return await self._carry_out_in_turn(subject, release)
         self._failures.pop(subject, None)
         self._clean_up.forget(subject)
-        expires = expiry_of_volume(key, look.snapshot, self._annotations) if kind == "volume" else None
-        return None if expires is None else max(0.0, (expires - look.now).total_seconds())
+        expires = expiry_of_volume(key, context.snapshot, self._annotations) if kind == "volume" else None
+        return None if expires is None else max(0.0, (expires - context.now).total_seconds())
 
     async def _end_set_aside(self, subject: Subject, volume: Volume) -> float:
         """Let go of a volume that was set aside if it is time; what it waits for is not all of the objects followed."""

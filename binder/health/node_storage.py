@@ -115,7 +115,7 @@ def _best(volume: Volume, snapshot: Snapshot, unhealthy: frozenset[str]) -> _Rep
     others = (node for name, node in snapshot.nodes.items() if name not in unhealthy)
     if any(reaches(volume, dict(node.labels)) for node in others):
         return None
-    return min(reports, key=lambda report: _badness(report[0]))
+    return min(reports, key=lambda report: _severity(report[0]))
 
 
 def _worst_on(csi_node: CSINode, volume: Volume) -> StorageCondition | None:
@@ -128,8 +128,8 @@ def _worst_on(csi_node: CSINode, volume: Volume) -> StorageCondition | None:
         and condition.volume_mode in ("", volume.volume_mode)
         and (not condition.access_mode or condition.access_mode in volume.access_modes)
     ]
-    return max(concerning, key=_badness, default=None)
+    return max(concerning, key=_severity, default=None)
 
 
-def _badness(condition: StorageCondition) -> int:
+def _severity(condition: StorageCondition) -> int:
     return severity(STORAGE_STATES[condition.status])

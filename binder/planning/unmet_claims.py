@@ -27,7 +27,7 @@ _NEAREST: Final = 4
 _MAX_VOLUMES: Final = 5000
 """Volumes evaluated for one claim."""
 
-_MOST_TELLING: Final = (
+_NEAREST_FIRST: Final = (
     Reason.UNHEALTHY,
     Reason.TOPOLOGY_CONTRADICTED,
     Reason.HEALTH_UNKNOWN,
@@ -44,7 +44,7 @@ _MOST_TELLING: Final = (
     Reason.CLAIMED_BY_OTHER,
 )
 """Reasons from the one nearest to success to the least informative."""
-_TELLING: Final[Mapping[Reason, int]] = {reason: place for place, reason in enumerate(_MOST_TELLING)}
+_TELLING: Final[Mapping[Reason, int]] = {reason: place for place, reason in enumerate(_NEAREST_FIRST)}
 
 Failed = tuple[Reason, Volume]
 """A volume and the first rule it failed."""

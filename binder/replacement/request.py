@@ -46,13 +46,13 @@ def subjects(situation: Situation, request: ReplaceRequest) -> Subjects | Missin
     claims = [claim for claim in situation.claims if claim.volume_name]
     lost_claims = [claim for claim in claims if isinstance(lost(situation, claim), Proof)]
     if request.abandon:
-        lost_claims = [claim for claim in claims if claim in lost_claims or _is_hopeless(situation, claim)]
+        lost_claims = [claim for claim in claims if claim in lost_claims or _is_out_of_reach(situation, claim)]
     if lost_claims:
         return Subjects(tuple(claim.name for claim in lost_claims))
     missing = [proof for claim in claims if isinstance(proof := lost(situation, claim), Missing)]
     why = "; ".join(proof.why for proof in missing) or "none of its claims has a volume yet"
-    hopeless = any(_is_hopeless(situation, claim) for claim in claims)
-    hint = "--abandon gives up the volumes that are out of reach" if hopeless else ""
+    out_of_reach = any(_is_out_of_reach(situation, claim) for claim in claims)
+    hint = "--abandon gives up the volumes that are out of reach" if out_of_reach else ""
     return Missing(f"no volume of the pod is proven to be lost: {why}", next((m.next for m in missing if m.next), hint))
 
 
@@ -162,7 +162,7 @@ def _kept_for(situation: Situation, claim: Claim) -> Iterable[Volume]:
             yield volume
 
 
-def _is_hopeless(situation: Situation, claim: Claim) -> bool:
+def _is_out_of_reach(situation: Situation, claim: Claim) -> bool:
     """Whether a volume that is not proven to be lost may be given up on a user's word."""
     volume = situation.volume_of(claim)
     if volume is None:

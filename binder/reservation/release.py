@@ -58,7 +58,7 @@ class Release:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class ReleaseContext:
     """The input of a release: the cluster, the time, and the prefix of our annotations.
 
     `never_bound`: the Released volume that is looked at is proven never to have been bound to the claim that it names.
@@ -70,38 +70,38 @@ class Look:
     never_bound: bool = False
 
 
-def release_of_volume(name: str, look: Look) -> Release | None:
+def release_of_volume(name: str, context: ReleaseContext) -> Release | None:
     """Return the release if the volume's reservation has to end now; None if it stays, or there is none."""
-    volume = look.snapshot.volumes.get(name)
-    if volume is None or not look.annotations.keys_on_volume(volume):
+    volume = context.snapshot.volumes.get(name)
+    if volume is None or not context.annotations.keys_on_volume(volume):
         return None
-    reservation = look.annotations.reservation_of(volume)
+    reservation = context.annotations.reservation_of(volume)
     if reservation is None:
-        return Release(Cause.MALFORMED, volume, clear_reference=_may_be_cleared(volume, look))
-    claim = look.snapshot.claims.get(reservation.claim)
-    cause = _cause(volume, reservation, claim, look)
+        return Release(Cause.MALFORMED, volume, clear_reference=_may_be_cleared(volume, context))
+    claim = context.snapshot.claims.get(reservation.claim)
+    cause = _cause(volume, reservation, claim, context)
     if cause is None:
         return None
-    annotated = claim if claim is not None and _names(claim, name, look.annotations) else None
-    clear = cause is not Cause.BOUND and _may_be_cleared(volume, look)
-    return Release(cause, volume, annotated, clear, look.never_bound, reservation.bound_at)
+    annotated = claim if claim is not None and _names(claim, name, context.annotations) else None
+    clear = cause is not Cause.BOUND and _may_be_cleared(volume, context)
+    return Release(cause, volume, annotated, clear, context.never_bound, reservation.bound_at)
 
 
-def release_of_claim(key: str, look: Look) -> Release | None:
+def release_of_claim(key: str, context: ReleaseContext) -> Release | None:
     """Return the release if the claim's annotations have to be removed because no volume is held for it any more."""
-    claim = look.snapshot.claims.get(key)
-    if claim is None or not look.annotations.keys_on_claim(claim):
+    claim = context.snapshot.claims.get(key)
+    if claim is None or not context.annotations.keys_on_claim(claim):
         return None
-    reservation = look.annotations.reservation_of_claim(claim)
+    reservation = context.annotations.reservation_of_claim(claim)
     if reservation is None:
         return Release(Cause.MALFORMED, claim=claim)
-    volume = look.snapshot.volumes.get(reservation.volume)
-    held = look.annotations.reservation_of(volume) if volume is not None else None
+    volume = context.snapshot.volumes.get(reservation.volume)
+    held = context.annotations.reservation_of(volume) if volume is not None else None
     if held is not None and held.is_for(claim):
         return None
-    if reservation.in_force(look.now) and _is_being_bound(claim, look.snapshot, reservation.volume):
+    if reservation.in_force(context.now) and _is_being_bound(claim, context.snapshot, reservation.volume):
         return None
-    return Release(_cause_on_claim(claim, reservation, look.now), claim=claim, since=reservation.bound_at)
+    return Release(_cause_on_claim(claim, reservation, context.now), claim=claim, since=reservation.bound_at)
 
 
 def doubles(claim: Claim, snapshot: Snapshot, annotations: Annotations) -> tuple[Release, ...]:
@@ -191,33 +191,35 @@ def _given_up(volume: Volume, claim: Claim, cause: Cause, annotations: Annotatio
     )
 
 
-def _cause(volume: Volume, reservation: VolumeReservation, claim: Claim | None, look: Look) -> Cause | None:
+def _cause(
+    volume: Volume, reservation: VolumeReservation, claim: Claim | None, context: ReleaseContext
+) -> Cause | None:
     """Return the most specific cause; the order is from what is final to what may change again."""
     if claim is None or claim.uid != reservation.claim_uid or claim.deleting:
         return Cause.CLAIM_DELETED
-    if reservation.in_force(look.now) and _is_under_way(volume, claim, look.snapshot):
+    if reservation.in_force(context.now) and _is_under_way(volume, claim, context.snapshot):
         return None
     if claim.volume_name == volume.name and _bound(claim, volume):
         return Cause.BOUND
     if claim.volume_name not in {"", volume.name} or _taken_by_other(volume, reservation):
         return Cause.LOST
-    if not reservation.in_force(look.now):
+    if not reservation.in_force(context.now):
         return Cause.EXPIRED
     if claim.volume_name:
         return None
-    if any(double.volume == volume for double in doubles(claim, look.snapshot, look.annotations)):
+    if any(double.volume == volume for double in doubles(claim, context.snapshot, context.annotations)):
         return Cause.SUPERSEDED
-    if not _has_consumer(claim, look.snapshot):
+    if not _has_consumer(claim, context.snapshot):
         return Cause.POD_DELETED
-    if _reachable(volume, claim, look) or _is_ahead_of_node(volume, claim, look):
+    if _reachable(volume, claim, context) or _is_ahead_of_node(volume, claim, context):
         return None
     return Cause.NODE_GONE
 
 
-def _is_ahead_of_node(volume: Volume, claim: Claim, look: Look) -> bool:
+def _is_ahead_of_node(volume: Volume, claim: Claim, context: ReleaseContext) -> bool:
     """Whether the volume was committed for a node that does not exist yet, to a pod that still uses the claim."""
-    users = (look.snapshot.pods[key] for key in look.snapshot.pods_by_claim.get(claim.key, ()))
-    return any(look.annotations.awaits_node_since(volume, user) is not None for user in users)
+    users = (context.snapshot.pods[key] for key in context.snapshot.pods_by_claim.get(claim.key, ()))
+    return any(context.annotations.awaits_node_since(volume, user) is not None for user in users)
 
 
 def _cause_on_claim(claim: Claim, reservation: ClaimReservation, now: datetime) -> Cause:
@@ -265,10 +267,10 @@ def _claim_allows(volume: Volume, claim: Claim | None) -> bool:
     return claim is None or claim.volume_name != volume.name
 
 
-def _may_be_cleared(volume: Volume, look: Look) -> bool:
-    if volume.claim is None or not look.annotations.claim_ref_is_ours(volume):
+def _may_be_cleared(volume: Volume, context: ReleaseContext) -> bool:
+    if volume.claim is None or not context.annotations.claim_ref_is_ours(volume):
         return False
-    return may_clear(volume, look.snapshot.claims.get(volume.claim.key), never_bound=look.never_bound)
+    return may_clear(volume, context.snapshot.claims.get(volume.claim.key), never_bound=context.never_bound)
 
 
 def _names(claim: Claim, volume_name: str, annotations: Annotations) -> bool:
@@ -293,11 +295,11 @@ def _has_consumer(claim: Claim, snapshot: Snapshot) -> bool:
     return any(pod is not None and not pod.finished and not pod.deleting for pod in pods)
 
 
-def _reachable(volume: Volume, claim: Claim, look: Look) -> bool:
+def _reachable(volume: Volume, claim: Claim, context: ReleaseContext) -> bool:
     """Whether a node is left from which the volume is accessible. The nodes named on the claim avoid a search."""
-    reservation = look.annotations.held_for(claim, look.snapshot)
+    reservation = context.annotations.held_for(claim, context.snapshot)
     if volume.node_affinity is None or any(
-        node in look.snapshot.nodes for node in (reservation.nodes if reservation else ())
+        node in context.snapshot.nodes for node in (reservation.nodes if reservation else ())
     ):
         return True
-    return any(node_matches(volume.node_affinity, dict(node.labels)) for node in look.snapshot.nodes.values())
+    return any(node_matches(volume.node_affinity, dict(node.labels)) for node in context.snapshot.nodes.values())

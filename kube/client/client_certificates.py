@@ -14,7 +14,7 @@ from kube.client.credentials import ApiServer, Credentials
 from kube.errors import KubeconfigError
 from kube.reloaded_files import ReloadedFiles
 
-LOOK_SECONDS: Final = 60.0
+POLL_SECONDS: Final = 60.0
 """How often the files are read."""
 
 logger = logging.getLogger(__name__)
@@ -39,7 +39,7 @@ class ClientCertificates:
 
     def refresh(self) -> None:
         """Use the files if they have changed since they were read, a minute ago or earlier, and can be used."""
-        if self._clock.monotonic() - self._looked_at < LOOK_SECONDS:
+        if self._clock.monotonic() - self._looked_at < POLL_SECONDS:
             return
         self._looked_at = self._clock.monotonic()
         try:

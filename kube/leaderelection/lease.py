@@ -13,10 +13,10 @@ import msgspec
 
 from kube.clock import micro_time
 
-_MOST_TRANSITIONS: Final = 2**31 - 1
+_MAX_TRANSITIONS: Final = 2**31 - 1
 """spec.leaseTransitions is an int32: one more, and the API server rejects every attempt to acquire the Lease."""
 
-LONGEST_DURATION: Final = 60.0
+MAX_DURATION_SECONDS: Final = 60.0
 """Seconds: the policies of manifests/ permit no Lease of ours that lasts longer."""
 
 
@@ -90,7 +90,7 @@ def decide(observed: Observed | None, me: str, now: float) -> Acquire | Renew | 
     left = observed.since + record.duration - now
     if record.holder and left > 0:
         return StandBy(record.holder, left)
-    return Acquire(record.transitions + 1 if record.transitions < _MOST_TRANSITIONS else 0)
+    return Acquire(record.transitions + 1 if record.transitions < _MAX_TRANSITIONS else 0)
 
 
 def observe(before: Observed | None, record: LeaseRecord, now: float) -> Observed:

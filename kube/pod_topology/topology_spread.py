@@ -14,7 +14,7 @@ from kube.objects.model import Pod, value_of
 from kube.pod_topology.placed_pods import PlacedPods
 from kube.rules.selectors import matches_labels
 
-NOTHING_ASKED: Final = LabelSelector()
+EMPTY_SELECTOR: Final = LabelSelector()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,17 +80,17 @@ def taking_part(constraint: SpreadConstraint, pod: Pod, placed: PlacedPods) -> i
 
 
 def count_by_domain(
-    key: str, selector: LabelSelector | None, pod: Pod, among: int, placed: PlacedPods
+    key: str, selector: LabelSelector | None, pod: Pod, eligible: int, placed: PlacedPods
 ) -> dict[str, int]:
-    """Return how many selected pods of the pod's namespace are in each domain that has nodes of `among`."""
-    counts = {value: 0 for value, bits in placed.index.values.get(key, {}).items() if bits & among}
-    if selector is None or selector == NOTHING_ASKED:
+    """Return how many selected pods of the pod's namespace are in each domain that has nodes of `eligible`."""
+    counts = {value: 0 for value, bits in placed.index.values.get(key, {}).items() if bits & eligible}
+    if selector is None or selector == EMPTY_SELECTOR:
         return counts
     nodes = placed.nodes
     for group, places in placed.pod_groups.among(pod.namespace, selector):
         if not group.deleting and matches_labels(selector, group.labels):
             for number, count in places.items():
-                if among >> number & 1:
+                if eligible >> number & 1:
                     counts[nodes[number].labels[key]] += count
     return counts
 
@@ -99,9 +99,9 @@ def _counted(
     pod: Pod, constraint: SpreadConstraint, everywhere: int, placed: PlacedPods, at_least: PlacedPods
 ) -> SpreadVerdict:
     key, selector = constraint.topology_key, selector_of(constraint, pod)
-    among = everywhere & taking_part(constraint, pod, placed)
-    counts = count_by_domain(key, selector, pod, among, placed)
-    least = counts if at_least is placed else count_by_domain(key, selector, pod, among, at_least)
+    eligible = everywhere & taking_part(constraint, pod, placed)
+    counts = count_by_domain(key, selector, pod, eligible, placed)
+    least = counts if at_least is placed else count_by_domain(key, selector, pod, eligible, at_least)
     fewest = min(least.values(), default=0) if len(least) >= constraint.min_domains else 0
     itself = int(selector is not None and matches_labels(selector, pod.labels))
     allowed = 0

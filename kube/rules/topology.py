@@ -37,7 +37,7 @@ _PLACES: Final[Mapping[str, str]] = {
 }
 """What a key is called by its name after the prefix, whichever driver has it; wider places first."""
 
-_MOST_PLACES: Final = 8
+_MAX_PLACES: Final = 8
 
 
 LabelKeys = tuple[str, ...]
@@ -84,8 +84,8 @@ def place_text(affinity: NodeSelector) -> str:
 
     A region is not named beside what is narrower. Empty if a requirement is not one of such places, or there are many.
     """
-    texts = [_term_place(term) for term in affinity.terms[: _MOST_PLACES + 1]]
-    return "" if len(texts) > _MOST_PLACES or "" in texts else " or ".join(dict.fromkeys(texts))
+    texts = [_term_place(term) for term in affinity.terms[: _MAX_PLACES + 1]]
+    return "" if len(texts) > _MAX_PLACES or "" in texts else " or ".join(dict.fromkeys(texts))
 
 
 def within(place: str) -> str:
@@ -102,7 +102,7 @@ def _term_place(term: NodeSelectorTerm) -> str:
     places: dict[str, str] = {}
     for requirement in term.match_expressions:
         name, count = _PLACES.get(requirement.key.rpartition("/")[2], ""), len(requirement.values)
-        if not name or requirement.operator != "In" or not 0 < count <= _MOST_PLACES:
+        if not name or requirement.operator != "In" or not 0 < count <= _MAX_PLACES:
             return ""
         places[name] = f"{name} {' or '.join(requirement.values)}"
     if term.match_fields:

@@ -53,7 +53,7 @@ Exit codes:
 """
 
 
-_BETWEEN_LOOKS: Final = 2.0
+_POLL_SECONDS: Final = 2.0
 """Seconds between two looks at an installation that is waited for."""
 
 
@@ -180,7 +180,7 @@ async def _installed(
         working = leads(installation, now) and not any(check.state is CheckState.PROBLEM for check in checks)
         if working or clock.monotonic() >= deadline:
             return checks if working or not wait else [*checks, not_in_time(wait)]
-        await clock.sleep(_BETWEEN_LOOKS)
+        await clock.sleep(_POLL_SECONDS)
 
 
 async def _driver_check(endpoint: Endpoint) -> Check:

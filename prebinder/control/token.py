@@ -16,7 +16,7 @@ from kube.clock import Clock, every
 from prebinder.errors import CommandError
 
 MIN_CHARACTERS: Final = 16
-LOOK_SECONDS: Final = 10.0
+POLL_SECONDS: Final = 10.0
 """How often the file is read. The kubelet itself takes up to a minute to bring a changed Secret into a pod."""
 
 _MAX_FILE_BYTES: Final = 4096
@@ -88,7 +88,7 @@ class ControlToken:
 
     async def follow(self, clock: Clock) -> NoReturn:
         """Check the file periodically until cancelled."""
-        await every(LOOK_SECONDS, clock, self.refresh)
+        await every(POLL_SECONDS, clock, self.refresh)
 
     async def refresh(self) -> None:
         """Use the new token if it has changed and is valid. An invalid one is reported once."""

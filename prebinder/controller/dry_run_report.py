@@ -18,7 +18,7 @@ from kube.objects.model import Claim, Pod
 
 FIRST_PASS_SECONDS: Final = 30.0
 """After which the first pass counts as complete although kube-scheduler has not said what it does with some pods."""
-_BETWEEN_LOOKS: Final = 0.2
+_POLL_SECONDS: Final = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class DryRunReport(Announcer):
         """
         deadline = self._time.monotonic() + FIRST_PASS_SECONDS
         while (state := now()) is None or (state.undecided and self._time.monotonic() < deadline):
-            await self._time.sleep(_BETWEEN_LOOKS)
+            await self._time.sleep(_POLL_SECONDS)
         self._first_pass = False
         left = {key: reason for key, reason in state.waiting.items() if key not in self._lines}
         served = len(self._lines.keys() - self._notes.keys())

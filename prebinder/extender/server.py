@@ -29,12 +29,12 @@ MAX_BODY_BYTES: Final = 4 * 1024 * 1024
 has some 100 KiB."""
 REPORT_SECONDS: Final = 60.0
 """From one log line about a verb and code to the next: kube-scheduler may send hundreds of requests a second."""
-SECOND_LOOK_SECONDS: Final = 0.05
+RECHECK_SECONDS: Final = 0.05
 """How long a filter that would leave no node waits before it is answered from what is known by then. At a change
 kube-scheduler tries rejected pods at once (feature SchedulerPopFromBackoffQ, since 1.33), often before we have seen
 that change; a pod that is rejected again waits for the next change, or five minutes
 (`flushUnschedulableEntitiesLeftover` in pkg/scheduler/backend/queue/scheduling_queue.go)."""
-SECOND_LOOKS_SECONDS: Final = 0.5
+RECHECK_INTERVAL_SECONDS: Final = 0.5
 """From one such wait to the next: kube-scheduler places one pod at a time, and where many are rejected, changes follow
 each other."""
 
@@ -96,7 +96,7 @@ class ExtenderServer:
         self._open = AsyncExitStack()
         self._leaving = False
         self._next_reports: dict[tuple[str, int], float] = {}
-        self._next_second_look = 0.0
+        self._next_recheck = 0.0
         self._bodies = Bodies(listening.body_seconds)
         self.port = 0
 
@@ -166,15 +166,15 @@ class ExtenderServer:
     async def _answer(self, verb: str, body: bytes) -> Answer:
         answer = self._verbs[verb](body, self._clock.now())
         if verb == "filter" and answer.nodes_in and not answer.nodes_out and self._may_look_again():
-            await self._clock.sleep(SECOND_LOOK_SECONDS)
+            await self._clock.sleep(RECHECK_SECONDS)
             return self._verbs[verb](body, self._clock.now())
         return answer
 
     def _may_look_again(self) -> bool:
         now = self._clock.monotonic()
-        may = now >= self._next_second_look
+        may = now >= self._next_recheck
         if may:
-            self._next_second_look = now + SECOND_LOOKS_SECONDS
+            self._next_recheck = now + RECHECK_INTERVAL_SECONDS
         return may
 
     def _rejected(self, verb: str, status: HTTPStatus, text: str) -> web.Response:

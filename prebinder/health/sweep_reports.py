@@ -16,7 +16,7 @@ from kube.objects.api_resource import LEASES
 from kube.objects.model import Volume
 from why.rendering.lines import warn
 
-BETWEEN_READINGS: Final = 10.0
+SWEEP_POLL_SECONDS: Final = 10.0
 """Seconds after which Leases are read again: to watch them would bring every renewal of every Lease."""
 
 _ELSEWHERE: Final = LEASES.selected("", "metadata.namespace!=kube-node-lease")
@@ -54,7 +54,7 @@ class LatestSweeps:
             return self._sweeps
         first = self._due is None
         if self._due is None or self._clock.monotonic() >= self._due:
-            self._due = self._clock.monotonic() + BETWEEN_READINGS
+            self._due = self._clock.monotonic() + SWEEP_POLL_SECONDS
             try:
                 self._sweeps = await self._read()
             except KubeError:

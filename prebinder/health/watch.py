@@ -20,18 +20,18 @@ from kube.objects.model import Volume
 from kube.store.snapshot import Snapshot
 from prebinder.command_line.output import Output, write_document, write_list
 from prebinder.health.rows import HEADERS, WIDE_HEADERS, HealthRow, health_row
-from prebinder.health.sweep_reports import BETWEEN_READINGS, LatestSweeps
+from prebinder.health.sweep_reports import SWEEP_POLL_SECONDS, LatestSweeps
 from prebinder.metrics.unobserved import Unobserved
 from prebinder.runtime.following import first_of, following
 from prebinder.runtime.signals import stop_requested
 from why.rendering.tables import GrowingTable, console_for
 
-BETWEEN_QUESTIONS: Final = 5.0
+PROBE_INTERVAL_SECONDS: Final = 5.0
 """Seconds after which drivers are probed again: they cannot be watched."""
 GATHERING: Final = 0.1
 """Seconds during which changes are collected, so that one that shows in two objects is printed once."""
 _AT_ONCE: Final = 8
-_MAX_AGE: Final = timedelta(seconds=0.9 * BETWEEN_QUESTIONS)
+_MAX_AGE: Final = timedelta(seconds=0.9 * PROBE_INTERVAL_SECONDS)
 """A change in the cluster in between does not cause all drivers to be probed again."""
 REPORTING: Final = frozenset({VOLUMES, CLAIMS, CSI_NODES, NODES})
 """The kinds that report the health of volumes."""
@@ -137,5 +137,5 @@ async def watch(
                 snapshot = store.snapshot()
                 volumes = [volume for volume in snapshot.volumes.values() if not names or volume.name in names]
                 printer.show(await clinic.rows(snapshot, volumes, await sweeps.about(volumes)))
-                await first_of(changed, stop, BETWEEN_QUESTIONS if clinic.probed_drivers else BETWEEN_READINGS)
+                await first_of(changed, stop, PROBE_INTERVAL_SECONDS if clinic.probed_drivers else SWEEP_POLL_SECONDS)
                 await asyncio.sleep(GATHERING)

@@ -17,7 +17,7 @@ from kube.errors import Throttled
 from kube.objects.api_resource import PODS
 from kube.objects.model import Claim, Pod
 
-BETWEEN_READINGS: Final = 1.0
+POLL_SECONDS: Final = 1.0
 """Seconds between two looks at what others have to do."""
 
 _MAX_CONFLICTS: Final = 20
@@ -82,7 +82,7 @@ class Replacer:
                 self.progress.waiting(waited_for)
             if decision.lower or self.clock.monotonic() - since >= self.patience:
                 return decision
-            await self.clock.sleep(BETWEEN_READINGS)
+            await self.clock.sleep(POLL_SECONDS)
 
     async def _take(self, plan: Plan) -> bool:
         """Take the first step, after a dry run the next one too; return whether this was the end of it."""
@@ -103,7 +103,7 @@ class Replacer:
             if is_dry(plan.steps[taken]):
                 raise Forbids(error.message) from error
             self.progress.waiting(f"the eviction is not allowed now: {error.message}")
-            await self.clock.sleep(BETWEEN_READINGS)
+            await self.clock.sleep(POLL_SECONDS)
             return False
         self._conflicts = 0
         return taken == len(plan.steps) and (plan.ended is not None or bool(plan.result))

@@ -13,7 +13,7 @@ from kube.objects.model import Record
 from kube.store.snapshot import Snapshot
 from kube.store.store import snapshot_of
 from prebinder.command_line.output import Output, write_document, write_list
-from prebinder.health.sweep_reports import BETWEEN_READINGS, LatestSweeps
+from prebinder.health.sweep_reports import SWEEP_POLL_SECONDS, LatestSweeps
 from prebinder.health.volume_reader import read_kinds, read_volumes
 from prebinder.health.watch import GATHERING, Clinic
 from prebinder.reservations.rows import HEADERS, ReservationRow, is_listed, reservation_rows
@@ -59,7 +59,7 @@ class ReservationListing:
                 while not stop.is_set():
                     changed.clear()
                     self._show(await self._rows(store.snapshot()))
-                    await first_of(changed, stop, BETWEEN_READINGS)
+                    await first_of(changed, stop, SWEEP_POLL_SECONDS)
                     await asyncio.sleep(GATHERING)
 
     async def _rows(self, snapshot: Snapshot) -> list[ReservationRow]:

@@ -19,7 +19,7 @@ from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
 from kube.clock import Clock
 
-LOOK_AT_CLOCK_SECONDS: Final = 5.0
+CLOCK_CHECK_SECONDS: Final = 5.0
 SET_BACK_SECONDS: Final = 1.0
 """Smaller differences are normal clock corrections, and no job's interval is shorter than some seconds."""
 
@@ -91,7 +91,7 @@ async def _start_all_when_set_back(scheduler: Any, clock: Clock) -> None:
 
     before = difference()
     while True:
-        await clock.sleep(LOOK_AT_CLOCK_SECONDS)
+        await clock.sleep(CLOCK_CHECK_SECONDS)
         now = difference()
         if before - now > SET_BACK_SECONDS:
             logger.warning("System clock moved backwards", extra={"seconds": round(before - now, 1)})

@@ -15,7 +15,7 @@ from kube.client.client_certificates import verify_as_kubernetes
 from kube.clock import Clock, every
 from kube.reloaded_files import ReloadedFiles
 
-LOOK_SECONDS: Final = 10.0
+POLL_SECONDS: Final = 10.0
 """How often the files are read. The kubelet itself takes up to a minute to bring a changed Secret into a pod."""
 
 logger = logging.getLogger(__name__)
@@ -62,7 +62,7 @@ class ServingCertificate:
 
     async def follow(self, clock: Clock) -> NoReturn:
         """Check the files periodically until cancelled."""
-        await every(LOOK_SECONDS, clock, self.refresh)
+        await every(POLL_SECONDS, clock, self.refresh)
 
     async def refresh(self) -> None:
         """Use the files if they have changed and are valid."""

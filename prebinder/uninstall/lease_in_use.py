@@ -11,7 +11,7 @@ from typing import Final
 from kube.client.api import KubeApi
 from kube.clock import Clock
 from kube.errors import NotFound
-from kube.leaderelection.lease import LONGEST_DURATION, LeaseRecord, LeaseTiming, parse_lease
+from kube.leaderelection.lease import MAX_DURATION_SECONDS, LeaseRecord, LeaseTiming, parse_lease
 from kube.objects.api_resource import LEASES
 
 _TIMING: Final = LeaseTiming()
@@ -23,7 +23,7 @@ async def holders(api: KubeApi, namespace: str, names: Iterable[str], clock: Clo
     """Return a sentence for each of these Leases that is held. Raises KubeError, NotFound aside.
 
     Takes as long as a Lease lasts if one has a holder that does not renew it, and reports that; at most
-    LONGEST_DURATION.
+    MAX_DURATION_SECONDS.
     """
     every = await asyncio.gather(*(_holder(api, namespace, name, clock, progress) for name in names))
     return [sentence for sentence in every if sentence]
@@ -34,7 +34,7 @@ async def _holder(api: KubeApi, namespace: str, name: str, clock: Clock, progres
     if first is None:
         return ""
     lease, seen = f"{namespace}/{name}", clock.monotonic()
-    if first.duration > LONGEST_DURATION:
+    if first.duration > MAX_DURATION_SECONDS:
         return (
             f"{first.holder} holds the Lease {lease} for {first.duration:.0f} s, longer than any process of "
             f"pvc-prebinder does. If none runs, delete it: kubectl -n {namespace} delete lease {name}"

@@ -14,7 +14,7 @@ from kube.objects.constraints import DO_NOT_SCHEDULE, HONOR, SpreadConstraint
 from kube.objects.labels import LabelSelector, Pairs
 from kube.objects.model import Node, Pod
 from kube.pod_topology.topology_spread import (
-    NOTHING_ASKED,
+    EMPTY_SELECTOR,
     SpreadVerdict,
     constraints_of,
     count_by_domain,
@@ -108,7 +108,7 @@ class SpreadTally:
 
 
 def _selects(selector: LabelSelector | None, labels: Pairs) -> bool:
-    return selector is not None and selector != NOTHING_ASKED and matches_labels(selector, labels)
+    return selector is not None and selector != EMPTY_SELECTOR and matches_labels(selector, labels)
 
 
 def _counted(pod: Pod, constraint: SpreadConstraint, everywhere: int, cluster: ClusterView) -> _Spread:

@@ -7,7 +7,7 @@ from typing import Final
 from binder.model.view import View
 from scheduler.volumes.volumes import PodInfo
 
-LOOK_AGAIN: Final = 30.0
+RECHECK_SECONDS: Final = 30.0
 """Seconds after which a pod is retried when there are too many volumes to check the expiry of each."""
 
 VOLUMES_EXAMINED: Final = 256
@@ -29,4 +29,4 @@ def expires_in(info: PodInfo, storage: View, now: datetime) -> float | None:
     first = (min(ends) - now).total_seconds() if ends else None
     if candidates < VOLUMES_EXAMINED:
         return first
-    return LOOK_AGAIN if first is None else min(first, LOOK_AGAIN)
+    return RECHECK_SECONDS if first is None else min(first, RECHECK_SECONDS)

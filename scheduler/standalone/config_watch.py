@@ -16,7 +16,7 @@ from kube.clock import Clock, every
 from kube.configuration.document import ConfigurationError
 from scheduler.framework.config import Configuration
 
-LOOK_SECONDS: Final = 5.0
+POLL_SECONDS: Final = 5.0
 """How often the file is read. The kubelet itself takes up to a minute to bring a change into a pod."""
 
 Parse = Callable[[str], Configuration]
@@ -73,7 +73,7 @@ class WatchedConfiguration(ConfigurationInForce):
 
     async def follow(self, clock: Clock) -> NoReturn:
         """Check the file periodically until cancelled."""
-        await every(LOOK_SECONDS, clock, self.refresh)
+        await every(POLL_SECONDS, clock, self.refresh)
 
     async def refresh(self) -> None:
         """Apply the file if it has changed and is valid."""

@@ -36,7 +36,7 @@ BATCH: Final = 16
 QUEUED_IN_A_STEP: Final = 250
 """Pods queued at the start of a term before other tasks get to run: a few milliseconds."""
 
-LOOK_SECONDS: Final = 5.0
+POLL_SECONDS: Final = 5.0
 """How often overdue assignments are checked."""
 
 
@@ -208,7 +208,7 @@ class Scheduler:
     async def _look_for_lost(self) -> None:
         """Schedule pods again that have no node although their assignment was confirmed."""
         while True:
-            await self.clock.sleep(LOOK_SECONDS)
+            await self.clock.sleep(POLL_SECONDS)
             for ended in await self._assignments.run():
                 self._not_assigned(ended)
 

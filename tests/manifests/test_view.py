@@ -6,7 +6,7 @@ from typing import Any
 import yaml
 
 from kube.client.connect import SERVICE_ACCOUNT
-from prebinder.commands.why import command
+from prebinder.commands.why.why import command
 
 DIRECTORY = Path(__file__).parents[2] / "manifests" / "components" / "view"
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import aiohttp
 
 from devcluster.credentials.certificates import Authority, KeyPair
-from prebinder.extender.server import SECOND_LOOK_SECONDS, Answers, ExtenderServer, Listening
+from prebinder.extender.server import RECHECK_SECONDS, Answers, ExtenderServer, Listening
 from prebinder.serving.health_server import Check
 from prebinder.serving.serving_certificate import ServingCertificate
 from tests.fake_clock import FakeClock
@@ -56,7 +56,7 @@ class RunningExtender:
         """Like `post`, and time passes until there is an answer."""
         request = asyncio.ensure_future(self.post(verb, body))
         while not request.done():
-            await self.clock.advance(SECOND_LOOK_SECONDS)
+            await self.clock.advance(RECHECK_SECONDS)
         return await request
 
 

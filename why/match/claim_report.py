@@ -19,7 +19,7 @@ from why.rendering.tables import PlainTable, print_unbroken
 
 HEADER: Final = b'{"apiVersion":"pvc-prebinder/v1alpha1","kind":"MatchReport","claims":['
 
-_MOST_TELLING_FIRST: Final = (
+_NEAREST_FIRST: Final = (
     Reason.OTHER_VOLUME_PREBOUND,
     Reason.TIED_WITH_CHOSEN,
     Reason.LARGER_THAN_CHOSEN,
@@ -102,7 +102,7 @@ def tallies(match: Match, volumes: Iterable[Volume]) -> list[ReasonTally]:
     by_reason: dict[Reason, ReasonTally] = {}
     for volume, reason in match.rejected_volumes(volumes):
         by_reason.setdefault(reason, ReasonTally(reason)).volumes.append(volume)
-    order = {reason: place for place, reason in enumerate(_MOST_TELLING_FIRST)}
+    order = {reason: place for place, reason in enumerate(_NEAREST_FIRST)}
     return sorted(by_reason.values(), key=lambda tally: order.get(tally.reason, -1))
 
 

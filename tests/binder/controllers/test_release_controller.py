@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from binder.controllers.clean_up import CALM, LOOK_AGAIN
+from binder.controllers.clean_up import CALM, RECHECK_SECONDS
 from binder.model.decision import Mode
 from binder.reservation.release import Cause
 from tests.binder.world import World, bind, reservation
@@ -140,7 +140,7 @@ async def test_annotations_of_kept_reservations_wait_until_no_more_claims_are_bo
             bind(world, name, volumes[name])
             await process.run(CALM - 0.5)
         assert len(world.server.writes) == written
-        await process.run(LOOK_AGAIN + CALM)
+        await process.run(RECHECK_SECONDS + CALM)
     assert len(world.server.writes) == written + 2 * len(names)
     assert process.metrics.counted["released", Cause.BOUND] == len(names)
 

@@ -15,7 +15,7 @@ import pytest
 from binder.health.published_health import health_annotations, published_health
 from binder.health.quarantine import QuarantineStep, in_quarantine, quarantine_step, take_patch
 from binder.reservation.contract import Annotations, ClaimReservation, Holder, VolumeReservation
-from binder.reservation.release import Cause, Look, release_of_volume
+from binder.reservation.release import Cause, ReleaseContext, release_of_volume
 from binder.reservation.writes import (
     Patch,
     commit_volume,
@@ -114,7 +114,7 @@ class TestUpgrade:
         assert (CONTROLLER.lease, SCHEDULER.lease) == LEASES_THEN
 
     def test_a_claim_ref_without_our_record_is_kept(self) -> None:
-        release = release_of_volume("pv-7", Look(snapshot_of([committed_then()]), MADE, OURS))
+        release = release_of_volume("pv-7", ReleaseContext(snapshot_of([committed_then()]), MADE, OURS))
         assert release is not None
         assert (release.cause, release.clear_reference) == (Cause.CLAIM_DELETED, False)
         removal = volume_removal(committed_then(), None, OURS, tuple(Part))

@@ -6,7 +6,15 @@ from typing import Any
 import pytest
 
 from binder.reservation.contract import DEFAULT_PREFIX, Annotations
-from binder.reservation.release import Cause, Look, Release, doubles, may_clear, release_of_claim, release_of_volume
+from binder.reservation.release import (
+    Cause,
+    Release,
+    ReleaseContext,
+    doubles,
+    may_clear,
+    release_of_claim,
+    release_of_volume,
+)
 from kube.objects.model import BIND_COMPLETED, Claim, Record, Volume
 from kube.store.store import snapshot_of
 from tests.binder.world import reservation
@@ -44,8 +52,8 @@ USER, PLACE = pod(claims=["data"]), node(zone="a")
 LATE = START + timedelta(minutes=10)
 
 
-def look(*records: Record, late: bool = False) -> Look:
-    return Look(snapshot_of(records), LATE if late else START, Annotations())
+def look(*records: Record, late: bool = False) -> ReleaseContext:
+    return ReleaseContext(snapshot_of(records), LATE if late else START, Annotations())
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from shutil import copyfile
 
 import pytest
 
-from kube.client.client_certificates import LOOK_SECONDS, ClientCertificates
+from kube.client.client_certificates import POLL_SECONDS, ClientCertificates
 from kube.client.credentials import ApiServer, CallerToken, Credentials
 from kube.errors import KubeconfigError
 from tests.fake_clock import FakeClock
@@ -80,7 +80,7 @@ def test_new_files_are_used_a_minute_later(authorities: tuple[Path, Path], mount
     put(authorities[1], mount)
     client.refresh()
     assert shown_to(authorities[1], client.context) is None
-    clock.jump(LOOK_SECONDS)
+    clock.jump(POLL_SECONDS)
     client.refresh()
     assert shown_to(authorities[1], client.context) == "client"
     assert shown_to(authorities[0], client.context) is None
@@ -93,7 +93,7 @@ def test_files_that_cannot_be_used_are_reported_once_and_the_old_ones_stay(
     client = certificates(mount, clock)
     (mount / "client.crt").write_text("half a certif")
     for _ in range(2):
-        clock.jump(LOOK_SECONDS)
+        clock.jump(POLL_SECONDS)
         client.refresh()
     assert [record.message for record in caplog.records] == ["Certificates rejected; the previous ones stay in use"]
     assert shown_to(authorities[0], client.context) == "client"

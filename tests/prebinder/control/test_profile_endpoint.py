@@ -10,7 +10,7 @@ from aiohttp import web
 
 from kube.clock import SystemClock
 from prebinder.cli import run
-from prebinder.control.token import LOOK_SECONDS
+from prebinder.control.token import POLL_SECONDS
 from prebinder.errors import CommandError, UsageError
 from prebinder.runtime.profiling import INTERVAL_SECONDS, profiler, rendered
 from tests.fake_clock import FakeClock, settle
@@ -63,7 +63,7 @@ async def until(holds: Callable[[], bool]) -> None:
 
 def profiled(clock: FakeClock) -> list[float]:
     """How long the profiles last that were begun; others look at the token meanwhile."""
-    return [seconds for seconds in clock.slept if seconds != LOOK_SECONDS]
+    return [seconds for seconds in clock.slept if seconds != POLL_SECONDS]
 
 
 async def test_one_profile_at_a_time(tmp_path: Path) -> None:

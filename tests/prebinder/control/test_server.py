@@ -10,7 +10,7 @@ import pytest
 
 from prebinder.control.part import serving_control
 from prebinder.control.server import CBOR, MAX_CALL_BYTES, ControlServer, Route
-from prebinder.control.token import LOOK_SECONDS
+from prebinder.control.token import POLL_SECONDS
 from prebinder.errors import CommandError
 from scheduler.binding.pod_binding import Bound
 from tests.fake_clock import FakeClock, settle
@@ -141,7 +141,7 @@ async def test_a_rotated_token_counts_and_the_old_one_does_not(tmp_path: Path) -
         rotated.chmod(0o400)
         rotated.rename(tmp_path / "token")
         assert (await control.request("GET", "/config"))[0] == 200
-        await clock.advance(LOOK_SECONDS)
+        await clock.advance(POLL_SECONDS)
 
         async def answer() -> int:
             return (await control.request("GET", "/config", None, {"Authorization": f"Bearer {new}"}))[0]

@@ -7,7 +7,7 @@ from datetime import datetime
 
 import pytest
 
-from prebinder.extender.server import MAX_BODY_BYTES, REPORT_SECONDS, SECOND_LOOK_SECONDS, SECOND_LOOKS_SECONDS
+from prebinder.extender.server import MAX_BODY_BYTES, RECHECK_INTERVAL_SECONDS, RECHECK_SECONDS, REPORT_SECONDS
 from scheduler.extender.extender import Answer, Extender
 from tests.builders import claim
 from tests.prebinder.running_extender import LOOPBACK, running_extender
@@ -184,27 +184,27 @@ async def test_before_no_node_is_left_what_has_just_changed_is_waited_for() -> N
         request = asyncio.ensure_future(server.post("filter", BODY))
         await catching.requested.wait()
         catching.free = True
-        await server.clock.advance(SECOND_LOOK_SECONDS)
+        await server.clock.advance(RECHECK_SECONDS)
         assert await request == (200, b"free")
         assert server.counts.nodes == [("filter", 2, 2)]
         await server.post("filter", BODY)
         await server.post("prioritize", BODY)
         await server.post("preempt", BODY)
-        assert server.clock.slept == [SECOND_LOOK_SECONDS]
+        assert server.clock.slept == [RECHECK_SECONDS]
 
 
 async def test_where_many_pods_are_rejected_most_do_not_wait() -> None:
     catching = Catching()
     async with running_extender(catching) as server:
         for _ in range(2):
-            server.clock.jump(SECOND_LOOKS_SECONDS)
+            server.clock.jump(RECHECK_INTERVAL_SECONDS)
             catching.requested.clear()
             request = asyncio.ensure_future(server.post("filter", BODY))
             await catching.requested.wait()
-            await server.clock.advance(SECOND_LOOK_SECONDS)
+            await server.clock.advance(RECHECK_SECONDS)
             assert await request == (200, b"rejected")
             assert await server.post("filter", BODY) == (200, b"rejected")
-        assert server.clock.slept == [SECOND_LOOK_SECONDS] * 2
+        assert server.clock.slept == [RECHECK_SECONDS] * 2
 
 
 def reports(caplog: pytest.LogCaptureFixture) -> list[tuple[str, int, str]]:

@@ -12,7 +12,7 @@ from csi.health.complete_sweep import SweepReport
 from kube.client.api import KubeApi
 from kube.client.transport import Request
 from kube.errors import KubeError, Unavailable
-from prebinder.health.sweep_reports import BETWEEN_READINGS, LatestSweeps
+from prebinder.health.sweep_reports import SWEEP_POLL_SECONDS, LatestSweeps
 from tests.builders import EPOCH, volume
 from tests.fake_clock import FakeClock
 from tests.kube.scripted_transport import Answer, ScriptedTransport, answer, failure, listing, thing
@@ -64,7 +64,7 @@ async def test_they_are_read_again_when_they_are_old() -> None:
     answers = [leases(REPORT), Unavailable("GET", "/", 0, "ClientConnectorError", "rejected"), leases(REPORT, REPORT)]
     reading = Reading(lambda: answers.pop(0))
     seen = []
-    for seconds in (0, BETWEEN_READINGS / 2, BETWEEN_READINGS / 2, BETWEEN_READINGS):
+    for seconds in (0, SWEEP_POLL_SECONDS / 2, SWEEP_POLL_SECONDS / 2, SWEEP_POLL_SECONDS):
         reading.clock.jump(seconds)
         seen.append(len(await reading.sweeps.about([OF_DRIVER])))
     assert seen == [1, 1, 1, 2], "what was read stays while the API server does not answer"
@@ -81,6 +81,6 @@ async def test_missing_rights_to_leases_are_reported_once(capsys: pytest.Capture
     reading = Reading(lambda: answer(403, failure(403, "Forbidden")))
     for _ in range(2):
         assert not await reading.sweeps.about([OF_DRIVER])
-        reading.clock.jump(BETWEEN_READINGS)
+        reading.clock.jump(SWEEP_POLL_SECONDS)
     assert len(reading.requests) == 1
     assert capsys.readouterr().err.count("not permitted to list leases") == 1

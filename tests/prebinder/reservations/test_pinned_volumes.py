@@ -12,7 +12,7 @@ from binder.matching.rejection import Reason
 from binder.model.view import View
 from binder.reservation.contract import Annotations, Holder, VolumeReservation
 from binder.reservation.pins import KeptVolume, Replacement, ReplicaHold, for_hold, for_kept, for_replacement
-from binder.reservation.release import Look, doubles, former_reservations, release_of_volume, take_back
+from binder.reservation.release import ReleaseContext, doubles, former_reservations, release_of_volume, take_back
 from binder.writers.attempt import same_offer
 from csi.health.health import HealthFinding
 from csi.health.verdict import HealthState
@@ -42,7 +42,9 @@ Rule = Callable[[Volume, Snapshot], object]
 
 
 def release(pinned: Volume, snapshot: Snapshot) -> object:
-    ending = release_of_volume(pinned.name, Look(snapshot, EPOCH + timedelta(hours=1), OURS, never_bound=True))
+    ending = release_of_volume(
+        pinned.name, ReleaseContext(snapshot, EPOCH + timedelta(hours=1), OURS, never_bound=True)
+    )
     return ending is not None and ending.clear_reference
 
 

@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from prebinder.runtime.jobs import LOOK_AT_CLOCK_SECONDS, Job, scheduled
+from prebinder.runtime.jobs import CLOCK_CHECK_SECONDS, Job, scheduled
 from tests.fake_clock import FakeClock
 
 
@@ -112,15 +112,15 @@ async def test_a_clock_that_is_set_back_starts_all_jobs_and_one_that_is_correcte
 
     clock, skipped = FakeClock(), Skipped()
     with scheduled({"hourly": Job(3600, 0, hourly)}, skipped, clock):
-        await clock.advance(LOOK_AT_CLOCK_SECONDS)
+        await clock.advance(CLOCK_CHECK_SECONDS)
         clock.set_time(-0.5)
-        await clock.advance(LOOK_AT_CLOCK_SECONDS)
+        await clock.advance(CLOCK_CHECK_SECONDS)
         clock.set_time(86_400)
-        await clock.advance(LOOK_AT_CLOCK_SECONDS)
+        await clock.advance(CLOCK_CHECK_SECONDS)
         assert runs.empty()
         clock.set_time(-3600)
-        await clock.advance(LOOK_AT_CLOCK_SECONDS)
+        await clock.advance(CLOCK_CHECK_SECONDS)
         await asyncio.wait_for(runs.get(), 30)
-        await clock.advance(10 * LOOK_AT_CLOCK_SECONDS)
+        await clock.advance(10 * CLOCK_CHECK_SECONDS)
         assert runs.empty()
     assert skipped.seen.empty()

@@ -17,6 +17,13 @@ ZONES: Final = ("zone-a", "zone-b", "zone-c", "zone-d")
 LAUNCH_SECONDS: Final = 60
 _CAPACITY: Final = "karpenter.sh/capacity-type"
 _ON_DEMAND: Final = "on-demand"
+WHEN_EMPTY: Final = {"consolidationPolicy": "WhenEmpty", "consolidateAfter": "30s"}
+AT_ONCE: Final = {
+    "consolidationPolicy": "WhenEmptyOrUnderutilized",
+    "consolidateAfter": "0s",
+    "budgets": [{"nodes": "100%"}],
+}
+"""Nodes are removed as soon as others have room for their pods, any number of them together."""
 
 
 async def start_karpenter(cluster: DevCluster, admin: Admin) -> None:
@@ -41,7 +48,9 @@ async def start_karpenter(cluster: DevCluster, admin: Admin) -> None:
     )
 
 
-async def add_node_pool(admin: Admin, name: str, zones: tuple[str, ...] = ZONES, **limits: str) -> None:
+async def add_node_pool(
+    admin: Admin, name: str, zones: tuple[str, ...] = ZONES, disruption: Document = WHEN_EMPTY, **limits: str
+) -> None:
     """Create a NodePool that adds nodes in these zones, and wait until Karpenter calls it Ready."""
     template = {
         "requirements": [
@@ -50,8 +59,7 @@ async def add_node_pool(admin: Admin, name: str, zones: tuple[str, ...] = ZONES,
         ],
         "nodeClassRef": {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"},
     }
-    spec: Document = {"template": {"spec": template}, "limits": limits}
-    spec["disruption"] = {"consolidationPolicy": "WhenEmpty", "consolidateAfter": "30s"}
+    spec: Document = {"template": {"spec": template}, "limits": limits, "disruption": disruption}
     await admin.create({"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": name}, "spec": spec})
     await eventually(lambda: admin.get("NodePool", name), _is_ready, "the NodePool is ready")
 

@@ -15,20 +15,21 @@ ON_NEW_NODES: Final = {"nodeSelector": {"karpenter.sh/nodepool": POOL}}
 
 
 @asynccontextmanager
-async def node_pool(world: World, zones: tuple[str, ...] = ZONES, **limits: str) -> AsyncIterator[None]:
+async def node_pool(world: World, zones: tuple[str, ...] = ZONES, **how: Any) -> AsyncIterator[None]:
     """At the end the story's pods, and the nodes that were launched, are gone."""
-    await add_node_pool(world.admin, POOL, zones, **limits)
+    await add_node_pool(world.admin, POOL, zones, **how)
     try:
         yield
     finally:
+        await world.admin.delete_all("StatefulSet", world.namespace)
         await world.admin.delete_all("Pod", world.namespace)
         await delete_node_pool(world.admin, POOL)
 
 
 @asynccontextmanager
-async def controlled(world: World, zones: tuple[str, ...] = ZONES, **limits: str) -> AsyncIterator[Controller]:
+async def controlled(world: World, zones: tuple[str, ...] = ZONES, **how: Any) -> AsyncIterator[Controller]:
     """A NodePool, and our controller beside it."""
-    async with node_pool(world, zones, **limits):
+    async with node_pool(world, zones, **how):
         controller = await start_controller(world)
         yield controller
         await controller.stop()

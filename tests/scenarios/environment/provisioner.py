@@ -11,7 +11,7 @@ from tests.scenarios.environment.world import World
 
 NAME: Final = "provisioner.example.com"
 SELECTED: Final = "volume.kubernetes.io/selected-node"
-_BETWEEN_LOOKS: Final = 0.05
+_POLL_SECONDS: Final = 0.05
 
 
 def selected(claim: Document) -> str | None:
@@ -49,4 +49,4 @@ async def _provision(world: World, storage_class: str) -> None:
             if claim["spec"]["storageClassName"] == storage_class and selected(claim) and name not in done:
                 done.add(name)
                 await make_volume(world, claim)
-        await asyncio.sleep(_BETWEEN_LOOKS)
+        await asyncio.sleep(_POLL_SECONDS)

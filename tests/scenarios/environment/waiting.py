@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 SECONDS = 60.0
-_BETWEEN_LOOKS, _MAX_BETWEEN = 0.05, 0.15
+_POLL_SECONDS, _MAX_BETWEEN = 0.05, 0.15
 _LATE = 0.1
 """How much later something may be seen, by the time that was waited for it: looks cost as much as work."""
 _LOOKING, _MAX_SECONDS = 0.25, 1.0
@@ -30,7 +30,7 @@ async def eventually(
         now = loop.time()
         if now > started + seconds:
             raise AssertionError(f"not within {seconds:.0f} s: {what}; seen last:\n{described(seen)}")
-        pause = min(max(_BETWEEN_LOOKS, (now - started) * _LATE), _MAX_BETWEEN)
+        pause = min(max(_POLL_SECONDS, (now - started) * _LATE), _MAX_BETWEEN)
         await asyncio.sleep(max(pause, min((now - began) * (1 / _LOOKING - 1), _MAX_SECONDS)))
 
 
@@ -39,7 +39,7 @@ async def never(look: Callable[[], Awaitable[T]], holds: Callable[[T], object], 
     for _ in range(looks):
         seen = await look()
         assert not holds(seen), f"{what}:\n{described(seen)}"
-        await asyncio.sleep(_BETWEEN_LOOKS)
+        await asyncio.sleep(_POLL_SECONDS)
 
 
 def described(seen: Any) -> str:

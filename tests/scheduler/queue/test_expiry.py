@@ -5,7 +5,7 @@ import pytest
 from binder.reservation.contract import Annotations, ClaimReservation, Holder, VolumeReservation
 from kube.objects import model
 from kube.objects.model import Record
-from scheduler.queue.expiry import LOOK_AGAIN, VOLUMES_EXAMINED, expires_in
+from scheduler.queue.expiry import RECHECK_SECONDS, VOLUMES_EXAMINED, expires_in
 from scheduler.volumes.volumes import pod_info
 from tests import builders
 from tests.scheduler.plugin_results import storage
@@ -46,7 +46,7 @@ def test_when_the_first_reservation_ends(records: list[Record], seconds: float |
 
 def test_with_too_many_volumes_it_is_looked_again_soon() -> None:
     view = storage(CLASS, builders.claim(), *(held(f"pv-{number}", 90) for number in range(VOLUMES_EXAMINED + 1)))
-    assert expires_in(pod_info(builders.pod(claims=["data"]), view, NOW), view, NOW) == LOOK_AGAIN
+    assert expires_in(pod_info(builders.pod(claims=["data"]), view, NOW), view, NOW) == RECHECK_SECONDS
 
 
 def test_a_pod_without_claims_waits_for_no_end() -> None:

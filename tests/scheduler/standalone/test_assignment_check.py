@@ -7,13 +7,13 @@ import pytest
 from kube.client.reflector import SILENCE_SECONDS
 from kube.errors import Unavailable
 from scheduler.standalone.cache import PATIENCE
-from scheduler.standalone.scheduler import LOOK_SECONDS
+from scheduler.standalone.scheduler import POLL_SECONDS
 from tests import builders
 from tests.fakes.objects import pod_object
 from tests.scheduler.scheduler_in_memory import Desk, pod
 
 NODE = builders.node("n1")
-LATE = PATIENCE + LOOK_SECONDS
+LATE = PATIENCE + POLL_SECONDS
 
 
 def unshown() -> Desk:
@@ -57,11 +57,11 @@ async def test_while_the_server_does_not_answer_the_pod_is_kept(caplog: pytest.L
     desk.server.failures = [Unavailable("GET", "/", 0, "Timeout", "no answer") for _ in range(3)]
     with caplog.at_level(logging.WARNING):
         async with desk.running():
-            await desk.clock.advance(PATIENCE + 2 * LOOK_SECONDS)
+            await desk.clock.advance(PATIENCE + 2 * POLL_SECONDS)
             assert desk.server.reads["first"] == 3
             assert desk.binder.order == ["first"]
             assert list(desk.cluster.assumed()) == ["default/first"]
             del desk.server.pods["default/first"]
-            await desk.clock.advance(2 * LOOK_SECONDS)
+            await desk.clock.advance(2 * POLL_SECONDS)
     assert desk.binder.order == ["first", "second"]
     assert [record.message for record in caplog.records] == ["Could not read assigned pod"]

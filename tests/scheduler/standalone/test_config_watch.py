@@ -7,7 +7,7 @@ import pytest
 from kube.configuration.document import ConfigurationError
 from scheduler.framework.config import Configuration, parse
 from scheduler.plugins.registry import REGISTRY, default_data
-from scheduler.standalone.config_watch import LOOK_SECONDS, ReloadOutcome, WatchedConfiguration
+from scheduler.standalone.config_watch import POLL_SECONDS, ReloadOutcome, WatchedConfiguration
 from tests.fake_clock import FakeClock, settle
 
 TEXT = """apiVersion: config.pvc-prebinder/v1alpha1
@@ -140,5 +140,5 @@ async def test_the_file_is_checked_periodically(mounted: Path) -> None:
     watched = watching(mounted, RecordedReloads())
     following = asyncio.create_task(watched.follow(clock))
     await settle()
-    assert clock.slept == [LOOK_SECONDS]
+    assert clock.slept == [POLL_SECONDS]
     following.cancel()

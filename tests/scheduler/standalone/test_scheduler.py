@@ -14,7 +14,7 @@ from scheduler.binding.binding_cycle import AT_ONCE
 from scheduler.framework.config import Configuration
 from scheduler.framework.plugin import PreFilter, ScheduleResult
 from scheduler.standalone.cache import PATIENCE
-from scheduler.standalone.scheduler import LOOK_SECONDS, QUEUED_IN_A_STEP
+from scheduler.standalone.scheduler import POLL_SECONDS, QUEUED_IN_A_STEP
 from scheduler.state.cluster import ClusterView
 from scheduler.volumes.storage_cache import StepSizes
 from scheduler.volumes.volume_binding import VolumeChoice
@@ -338,7 +338,7 @@ async def test_an_assignment_that_did_not_take_place_is_made_again() -> None:
     desk.add(pod("web"))
     async with desk.running():
         del desk.server.pods["default/web"]["spec"]["nodeName"]
-        await desk.clock.advance(PATIENCE + LOOK_SECONDS)
+        await desk.clock.advance(PATIENCE + POLL_SECONDS)
     assert desk.binder.order == ["web", "web"]
 
 

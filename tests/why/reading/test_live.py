@@ -5,7 +5,7 @@ import pytest
 from binder.matching.rejection import Reason
 from kube.client.api import KubeApi
 from kube.client.transport import Request, Response
-from prebinder.commands.why import exit_code, is_over
+from prebinder.commands.why.why import exit_code, is_over
 from prebinder.errors import ExitCode
 from tests.kube.scripted_transport import ScriptedTransport, answer, listing
 from tests.why.documents import DRIVER, DYNAMIC, INSTALLED, NOW, claim, event, pod, volume

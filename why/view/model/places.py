@@ -19,7 +19,7 @@ Zones = frozenset[str]
 ANYWHERE: Final = None
 """No zone is ruled out."""
 
-_MOST_CLAIMS: Final = 64
+_MAX_CLAIMS: Final = 64
 """Of a pod, as planning has it (TooManyClaims). Of k claims only the k smallest volumes of a zone matter to each."""
 
 
@@ -59,7 +59,7 @@ class Places:
         zones = _chosen_zone(pod)
         for claim in claims:
             zones = _both(zones, self._of(claim))
-        shapes = [shape for claim in claims[:_MOST_CLAIMS] if (shape := self._shape_of(claim)) is not None]
+        shapes = [shape for claim in claims[:_MAX_CLAIMS] if (shape := self._shape_of(claim)) is not None]
         return zones if len(shapes) < 2 else _both(zones, self._together(shapes))
 
     def of(self, claim: Claim, pod: Pod | None) -> Zones | None:
@@ -102,7 +102,7 @@ class Places:
         volumes: dict[str, list[Volume]] = {}
         for volume in self._facts.derived.view.index.candidates(claim):
             held = volumes.setdefault(volume_zone(volume), [])
-            if len(held) < _MOST_CLAIMS:
+            if len(held) < _MAX_CLAIMS:
                 held.append(volume)
         classes = self._facts.snapshot.classes
         provisioned = provisions(claim, classes)

@@ -12,11 +12,14 @@ from collections.abc import Awaitable, Callable, Hashable
 from contextvars import ContextVar
 from itertools import count
 from random import Random
-from typing import Final, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from kube.backoff import backoff
 from kube.clock import Clock, within
 from kube.errors import KubeError, LeadershipLost, RetryableError
+
+if TYPE_CHECKING:
+    from kube.metrics import QueueInstruments
 
 K = TypeVar("K", bound=Hashable)
 
@@ -35,27 +38,15 @@ class TryAgain(Exception):
     """The objects changed during the attempt: the key is to be processed again after its backoff."""
 
 
-class QueueObserver(Protocol):
-    """The events behind the workqueue_* metrics. Times are in seconds."""
-
-    def added(self, depth: int) -> None: ...
-
-    def retried(self) -> None: ...
-
-    def started(self, depth: int, waited: float) -> None: ...
-
-    def finished(self, worked: float) -> None: ...
-
-
 class WorkQueue(Generic[K]):
     """De-duplicating queue. `base` and `cap` bound the backoff of a key, in seconds."""
 
     def __init__(
-        self, clock: Clock, rng: Random, observer: QueueObserver, *, base: float = 0.1, cap: float = 60.0
+        self, clock: Clock, rng: Random, metrics: "QueueInstruments", *, base: float = 0.1, cap: float = 60.0
     ) -> None:
         self._clock = clock
         self._rng = rng
-        self._observer = observer
+        self._metrics = metrics
         self._base = base
         self._cap = cap
         self._ready: deque[K] = deque()
@@ -88,7 +79,7 @@ class WorkQueue(Generic[K]):
         if key not in self._working_since:
             self._ready.append(key)
             self._changed.set()
-        self._observer.added(len(self))
+        self._metrics.added(len(self))
 
     def add_after(self, key: K, seconds: float) -> None:
         """Queue the key after that many seconds, or earlier if it is due earlier already."""
@@ -106,7 +97,7 @@ class WorkQueue(Generic[K]):
         """Queue the key after its backoff, which grows until `forget`. Returns the delay in seconds."""
         failures = self._failures[key] = self._failures.get(key, 0) + 1
         wait = max(at_least, backoff(failures, self._base, self._cap, self._rng.random()))
-        self._observer.retried()
+        self._metrics.retried()
         self.add_after(key, wait)
         return wait
 
@@ -164,7 +155,7 @@ class WorkQueue(Generic[K]):
     def _begin(self, key: K, handle: Callable[[K], Awaitable[float | None]]) -> None:
         started = self._clock.monotonic()
         self._working_since[key] = started
-        self._observer.started(len(self), started - self._waiting_since.pop(key))
+        self._metrics.started(len(self), started - self._waiting_since.pop(key))
         job = asyncio.ensure_future(self._work(key, started, handle))
         self._jobs.add(job)
         job.add_done_callback(self._ended)
@@ -183,7 +174,7 @@ class WorkQueue(Generic[K]):
             await self._handle(key, handle)
         finally:
             del self._working_since[key]
-            self._observer.finished(self._clock.monotonic() - started)
+            self._metrics.finished(self._clock.monotonic() - started)
             if key in self._waiting_since:
                 self._ready.append(key)
 

@@ -12,7 +12,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 import msgspec
 
@@ -20,6 +20,9 @@ from kube.client.api import METADATA_ONLY, KubeApi
 from kube.client.reflector import ObjectHead
 from kube.errors import KubeError, NotFound
 from kube.objects.api_resource import Resource
+
+if TYPE_CHECKING:
+    from kube.metrics import WatchMetrics
 
 PAGE: Final = 5_000
 """Objects a page: about 7 MB of metadata. 100,000 objects are 20 requests, so all are compared every 2 minutes."""
@@ -72,12 +75,6 @@ class Relisting(Protocol):
     def synced(self) -> asyncio.Event: ...
 
     def relist(self) -> None: ...
-
-
-class DriftObserver(Protocol):
-    """The gauge of objects that differed at the last check; 0 is reported too."""
-
-    def drift(self, resource: str, kind: str, objects: int) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,10 +171,10 @@ class DriftCheck:
     """Checks all kinds in turn. `requests` bounds the requests of a check."""
 
     def __init__(
-        self, api: KubeApi, parts: Iterable[CheckedKind[Any]], observer: DriftObserver, *, requests: int = 12
+        self, api: KubeApi, parts: Iterable[CheckedKind[Any]], metrics: "WatchMetrics", *, requests: int = 12
     ) -> None:
         self._api = api
-        self._observer = observer
+        self._metrics = metrics
         self._requests = requests
         self._left = 0
         self._turns = deque(_Walk(part) for part in parts)
@@ -238,7 +235,7 @@ class DriftCheck:
             for key, suspicion in standing.items():
                 drifted.update({suspicion.kind: 1} if await self._repair(walk, key, suspicion) else {})
         for kind in KINDS:
-            self._observer.drift(walk.part.resource.label, kind, drifted[kind])
+            self._metrics.drift(walk.part.resource.label, kind, drifted[kind])
         if drifted:
             logger.warning(
                 "Cache drift repaired", extra={"resource": walk.part.resource.label, "objects": dict(drifted)}

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from itertools import count
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
 
@@ -25,6 +25,9 @@ from kube.errors import Conflict, RetryableError
 from kube.objects.api_resource import EVENTS
 from kube.objects.model import Pod, Volume
 from kube.plain_text import printable_lines
+
+if TYPE_CHECKING:
+    from kube.metrics import EventMetrics
 
 NOTE_BYTES: Final = 1024
 """The API rejects longer notes."""
@@ -97,14 +100,6 @@ class EventDraft:
     controller: str = ""
 
 
-class EventObserver(Protocol):
-    """The events behind pvc_prebinder_events_total."""
-
-    def event_sent(self, type: str, reason: str) -> None: ...  # noqa: A002 - the API's word
-
-    def event_dropped(self, type: str, reason: str) -> None: ...  # noqa: A002
-
-
 def never() -> bool:
     """Nothing is more urgent."""
     return False
@@ -162,7 +157,7 @@ class EventRecorder:
         self,
         api: KubeApi,
         clock: Clock,
-        observer: EventObserver,
+        metrics: "EventMetrics",
         *,
         controller: str,
         instance: str,
@@ -170,7 +165,7 @@ class EventRecorder:
     ) -> None:
         self._api = api
         self._clock = clock
-        self._observer = observer
+        self._metrics = metrics
         self._controller = controller
         self._instance = instance[:128]
         self._busy = busy
@@ -196,7 +191,7 @@ class EventRecorder:
             self._queue.put_nowait((draft.type != "Warning", next(self._published), draft, self._clock.now()))
             self._full = False
         except asyncio.QueueFull:
-            self._observer.event_dropped(draft.type, draft.reason)
+            self._metrics.event_dropped(draft.type, draft.reason)
             if not self._full:
                 logger.warning("Events dropped: queue full", extra={"count": self._queue.qsize()})
             self._full = True
@@ -209,7 +204,7 @@ class EventRecorder:
         key = (about.kind, about.name, about.uid, draft.type)
         admitted = self._limit.admits(about.namespace, key, now, repeated=repeated)
         if not admitted:
-            self._observer.event_dropped(draft.type, draft.reason)
+            self._metrics.event_dropped(draft.type, draft.reason)
             if not self._limited:
                 extra = {"namespace": about.namespace, "kind": about.kind, "object": about.name}
                 logger.warning("Events dropped: rate limit of an object or namespace reached", extra=extra)
@@ -223,7 +218,7 @@ class EventRecorder:
             try:
                 await self._record(draft, at)
             except asyncio.CancelledError:
-                self._observer.event_dropped(draft.type, draft.reason)
+                self._metrics.event_dropped(draft.type, draft.reason)
                 raise
             finally:
                 self._queue.task_done()
@@ -253,7 +248,7 @@ class EventRecorder:
             logger.warning("Events not sent before shutdown", extra={"count": self._queue.qsize()})
             while not self._queue.empty():
                 _, _, draft, _ = self._queue.get_nowait()
-                self._observer.event_dropped(draft.type, draft.reason)
+                self._metrics.event_dropped(draft.type, draft.reason)
 
     async def _flush(self) -> None:
         await self._queue.join()
@@ -320,13 +315,13 @@ class EventRecorder:
             except Exception as error:  # an Event must never end the work it reports
                 self._drop(draft, error)
             else:
-                self._observer.event_sent(draft.type, draft.reason)
+                self._metrics.event_sent(draft.type, draft.reason)
             return
 
     def _drop(self, draft: EventDraft, error: Exception) -> None:
         # Its series may be gone from the server: the next repeat starts a new Event.
         self._series.pop(draft, None)
-        self._observer.event_dropped(draft.type, draft.reason)
+        self._metrics.event_dropped(draft.type, draft.reason)
         complaint = f"{type(error).__name__}: {error}"
         if complaint != self._complaint:
             logger.warning("Event dropped", extra={"reason": draft.reason, "error": complaint})

@@ -3,16 +3,12 @@
 Same meaning as client-go's --kube-api-qps and --kube-api-burst.
 """
 
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from kube.clock import Clock
 
-
-class RequestObserver(Protocol):
-    """The event behind rest_client_requests_total and rest_client_request_duration_seconds."""
-
-    def request_done(self, method: str, status: int, seconds: float) -> None:
-        """Record a response; status 0 means that there was none. A watch counts when its headers arrive."""
+if TYPE_CHECKING:
+    from kube.metrics import RequestMetrics
 
 
 class TokenBucket:
@@ -46,11 +42,11 @@ class TokenBucket:
 
 
 class RateLimit:
-    """Delays the requests of one client, and reports each response to the observer."""
+    """Delays the requests of one client, and counts each response."""
 
-    def __init__(self, clock: Clock, observer: RequestObserver, *, qps: float, burst: int) -> None:
+    def __init__(self, clock: Clock, metrics: "RequestMetrics", *, qps: float, burst: int) -> None:
         self._clock = clock
-        self._observer = observer
+        self._metrics = metrics
         self._bucket = TokenBucket(clock, qps, burst)
 
     async def turn(self) -> float:
@@ -61,8 +57,8 @@ class RateLimit:
         return self._clock.monotonic()
 
     def answered(self, method: str, status: int, began: float) -> None:
-        """Report a response to the request whose turn began at that time."""
-        self._observer.request_done(method, status, self._clock.monotonic() - began)
+        """Count a response to the request whose turn began at that time."""
+        self._metrics.request_done(method, status, self._clock.monotonic() - began)
 
 
 class Unlimited:

@@ -10,7 +10,7 @@ import socket
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from random import Random
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -31,18 +31,15 @@ from kube.leaderelection.lease import (
 )
 from kube.objects.api_resource import LEASES
 
+if TYPE_CHECKING:
+    from kube.metrics import LeaderMetrics
+
 JITTER: Final = 1.2
 """As in client-go: waiting candidates spread their attempts over 1 to 2.2 times the retry time."""
 
 _FAILED: Final = (KubeError, TimeoutError, msgspec.DecodeError)
 
 logger = logging.getLogger(__name__)
-
-
-class LeaderObserver(Protocol):
-    """The event behind leader_election_master_status."""
-
-    def leading(self, leads: bool) -> None: ...
 
 
 def new_identity() -> str:
@@ -62,7 +59,7 @@ class Elector:
         *,
         clock: Clock,
         rng: Random,
-        observer: LeaderObserver,
+        metrics: "LeaderMetrics",
         timing: LeaseTiming | None = None,
         annotations: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
@@ -73,7 +70,7 @@ class Elector:
         self._identity = identity
         self._clock = clock
         self._rng = rng
-        self._observer = observer
+        self._metrics = metrics
         self._timing = timing or LeaseTiming()
         self._annotations = annotations
         self._written: Mapping[str, str] = {}
@@ -90,12 +87,12 @@ class Elector:
             term = await self._stand_by()
             self._written = {}
             logger.info("Became leader", extra={"lease": self._lease, "transition": term.transition})
-            self._observer.leading(True)
+            self._metrics.leading(True)
             try:
                 if await self._lead(term, work):
                     return
             finally:
-                self._observer.leading(False)
+                self._metrics.leading(False)
             logger.warning("Lost the lease", extra={"lease": self._lease, "transition": term.transition})
 
     @property

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from kube import metrics as buckets
+from kube.metrics import RequestMetrics, WatchMetrics
 from kube.objects.api_resource import Resource
-from prebinder.metrics.api import RequestMetrics, WatchMetrics
 from prebinder.metrics.process import JobMetrics, new_registry
 
 _VERBS = ("filter", "prioritize", "preempt")

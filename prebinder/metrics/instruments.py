@@ -12,13 +12,13 @@ from prometheus_client import CollectorRegistry, Gauge, generate_latest
 from binder.reporting.hold_reports import HoldMetrics
 from binder.reporting.metrics import BindingMetrics, ReservationMetrics
 from binder.solver.solver_process import SolverMetrics
+from kube.metrics import EventMetrics, LeaderMetrics, QueueMetrics, RequestMetrics, WatchMetrics
 from kube.objects.api_resource import WATCHED, Resource
 from prebinder.config.feature_gates import ALL_ON, FeatureGates
-from prebinder.metrics.api import EventMetrics, QueueMetrics, RequestMetrics, WatchMetrics
 from prebinder.metrics.collectors.cluster import ClusterState, StateCollector
 from prebinder.metrics.drivers import DriverMetrics
 from prebinder.metrics.extender import ExtenderMetrics
-from prebinder.metrics.process import JobMetrics, LeaderMetrics, new_registry, report_gates
+from prebinder.metrics.process import JobMetrics, new_registry, report_gates
 
 
 class TermMetrics:

@@ -1,4 +1,4 @@
-"""The process itself: its build, its leadership, its periodic jobs."""
+"""The process itself: its build, its feature gates, its periodic jobs."""
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, GCCollector, ProcessCollector, disable_created_metrics
 
@@ -27,24 +27,6 @@ def report_gates(registry: CollectorRegistry, gates: FeatureGates) -> None:
     enabled = Gauge("kubernetes_feature_enabled", "1 if the feature gate is on.", ["name", "stage"], registry=registry)
     for name, (stage, on) in gates.stated().items():
         enabled.labels(name, stage.value).set(on)
-
-
-class LeaderMetrics:
-    """Port of kube.leaderelection.elector. `leads` is the last reported state."""
-
-    def __init__(self, registry: CollectorRegistry, name: str, *, contested: bool = True) -> None:
-        """Without leader election there is no series: 0 would look like a cluster without a leader."""
-        self.leads = False
-        self._name = name
-        self._status = Gauge(
-            "leader_election_master_status", "1 while this process holds the Lease.", ["name"], registry=registry
-        )
-        if contested:
-            self._status.labels(name)
-
-    def leading(self, leads: bool) -> None:
-        self.leads = leads
-        self._status.labels(self._name).set(1 if leads else 0)
 
 
 class JobMetrics:

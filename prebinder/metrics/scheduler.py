@@ -6,11 +6,11 @@ from datetime import datetime
 
 from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
+from kube.metrics import EventMetrics, LeaderMetrics, RequestMetrics, WatchMetrics
 from kube.objects.api_resource import Resource
 from prebinder.config.feature_gates import ALL_ON, FeatureGates
-from prebinder.metrics.api import EventMetrics, RequestMetrics, WatchMetrics
 from prebinder.metrics.collectors.scheduler import SchedulerState, SchedulerStateCollector
-from prebinder.metrics.process import JobMetrics, LeaderMetrics, new_registry, report_gates
+from prebinder.metrics.process import JobMetrics, new_registry, report_gates
 from scheduler.standalone.metrics import SchedulerMetrics
 
 

@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Final
 
 from kube.client.api import KubeApi
-from kube.client.rate_limit import RateLimit, RequestObserver
+from kube.client.rate_limit import RateLimit
 from kube.client.transport import Transport
 from kube.clock import Clock
 from kube.leaderelection.leadership import Leadership
+from kube.metrics import RequestMetrics
 from kube.objects.api_resource import LEASES
 from prebinder.config.settings import ClusterSettings
 
@@ -26,7 +27,7 @@ class Clients:
     transport: Transport
     clock: Clock
     settings: ClusterSettings
-    observer: RequestObserver
+    metrics: RequestMetrics
 
     def api(self) -> KubeApi:
         """Return an API for reading and for Events."""
@@ -56,7 +57,7 @@ class Clients:
         await asyncio.gather(*reads, return_exceptions=True)
 
     def _rate(self) -> RateLimit:
-        return RateLimit(self.clock, self.observer, qps=self.settings.qps, burst=self.settings.burst)
+        return RateLimit(self.clock, self.metrics, qps=self.settings.qps, burst=self.settings.burst)
 
 
 def own_namespace() -> str:

@@ -12,10 +12,10 @@ from kube.client.drift_check import CheckedKind, DriftCheck
 from kube.client.reflector import Reflector, all_synced, run_all
 from kube.clock import Clock
 from kube.decoding.decode import decoders
+from kube.metrics import WatchMetrics
 from kube.objects.api_resource import WATCHED, Resource
 from kube.store.collection import Collection
 from kube.store.store import Store
-from prebinder.metrics.api import WatchMetrics
 
 DRIFT_SECONDS: Final = 30.0
 """How often the cache is compared with the API server."""
@@ -36,7 +36,7 @@ class Informers:
         prefix: str,
         clock: Clock,
         rng: Random,
-        observer: WatchMetrics,
+        metrics: WatchMetrics,
     ) -> None:
         self._collections = collections
         self._reflectors: dict[Resource, Reflector[Any]] = {}
@@ -44,11 +44,11 @@ class Informers:
         for resource, collection in collections.items():
             decode: Any = decoders(prefix)[resource.kind]
             reflector: Reflector[Any] = Reflector(
-                api, resource, decode, collection, clock=clock, observer=observer, rng=rng
+                api, resource, decode, collection, clock=clock, observer=metrics, rng=rng
             )
             self._reflectors[resource] = reflector
             parts.append(CheckedKind(resource, decode, collection, reflector))
-        self.drift = DriftCheck(api, parts, observer)
+        self.drift = DriftCheck(api, parts, metrics)
 
     def do_without(self, resource: Resource) -> None:
         """Treat a kind, before `run`, as one without objects: the server does not serve it."""

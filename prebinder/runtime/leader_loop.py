@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final, Generic, Protocol, TypeVar
 
-from kube.leaderelection.elector import Elector, LeaderObserver
+from kube.leaderelection.elector import Elector
 from kube.leaderelection.leadership import Leadership
+from kube.metrics import LeaderMetrics
 from prebinder.config.settings import LeaderElectionSettings
 from prebinder.runtime.clients import Clients
 from prebinder.runtime.heartbeat import STUCK_SECONDS
@@ -41,7 +42,7 @@ class Candidate:
         self,
         access: Clients,
         lease: LeaderElectionSettings,
-        observer: LeaderObserver,
+        metrics: LeaderMetrics,
         annotations: Callable[[], Mapping[str, str]] = dict,
     ) -> Elector | None:
         """Return who competes for the Lease, None if the user wants no election.
@@ -57,7 +58,7 @@ class Candidate:
             self.identity,
             clock=access.clock,
             rng=self.rng,
-            observer=observer,
+            metrics=metrics,
             annotations=annotations,
         )
 

@@ -36,12 +36,7 @@ from tests.fakes.aside import at_once
 from tests.fakes.kube_api import Connection, FakeKubeApi, Killed
 from tests.fakes.objects import class_object, node_object
 from tests.invariants import violations
-
-
-class Uncounted:
-    """A RequestObserver that counts nothing."""
-
-    def request_done(self, method: str, status: int, seconds: float) -> None: ...
+from tests.kube.counted import CountedRequests
 
 
 class Doctor:
@@ -143,7 +138,7 @@ class World:
         )
 
     def rate(self) -> RateLimit | Unlimited:
-        return UNLIMITED if self.qps is None else RateLimit(self.clock, Uncounted(), qps=self.qps, burst=1)
+        return UNLIMITED if self.qps is None else RateLimit(self.clock, CountedRequests(), qps=self.qps, burst=1)
 
     def put(self, *documents: dict[str, Any]) -> None:
         for document in documents:

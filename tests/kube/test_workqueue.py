@@ -19,28 +19,12 @@ from kube.errors import (
 )
 from kube.workqueue import TryAgain, WorkQueue
 from tests.fake_clock import FakeClock, settle
+from tests.kube.counted import CountedQueue
 from tests.running_task import running
 
 
-class Counted:
-    def __init__(self) -> None:
-        self.log: list[tuple[str, float]] = []
-
-    def added(self, depth: int) -> None:
-        self.log.append(("added", depth))
-
-    def retried(self) -> None:
-        self.log.append(("retried", 0))
-
-    def started(self, depth: int, waited: float) -> None:
-        self.log.append(("waited", waited))
-
-    def finished(self, worked: float) -> None:
-        self.log.append(("worked", worked))
-
-
-def queue_on(clock: FakeClock, observer: Counted | None = None) -> WorkQueue[str]:
-    return WorkQueue(clock, random.Random(1), observer or Counted(), base=1.0, cap=60.0)
+def queue_on(clock: FakeClock, metrics: CountedQueue | None = None) -> WorkQueue[str]:
+    return WorkQueue(clock, random.Random(1), metrics or CountedQueue(), base=1.0, cap=60.0)
 
 
 class Desk:
@@ -290,8 +274,8 @@ async def test_shutting_down_finishes_what_is_in_work_and_starts_nothing() -> No
     assert desk.seen == ["a", "b"]
 
 
-async def test_observer_and_gauges_report_the_times() -> None:
-    clock, counted = FakeClock(), Counted()
+async def test_metrics_and_gauges_report_the_times() -> None:
+    clock, counted = FakeClock(), CountedQueue()
     queue, desk = queue_on(clock, counted), Desk()
     queue.add("a")
     clock.jump(3)
@@ -300,7 +284,8 @@ async def test_observer_and_gauges_report_the_times() -> None:
         await clock.advance(7)
         assert queue.longest_running_seconds() == queue.unfinished_seconds() == 7.0
         await desk.release()
-    assert counted.log == [("added", 1), ("waited", 3.0), ("worked", 7.0)]
+    names = ("adds_total", "depth", "retries_total", "queue_duration_seconds_sum", "work_duration_seconds_sum")
+    assert [counted.value(name) for name in names] == [1, 0, 0, 3.0, 7.0]
     assert queue.longest_running_seconds() == queue.unfinished_seconds() == 0.0
 
 
@@ -312,4 +297,4 @@ def test_an_idle_queue_has_run_for_no_time() -> None:
             self.jump(1)
             return super().monotonic()
 
-    assert queue_on(PassingTime(), Counted()).longest_running_seconds() == 0
+    assert queue_on(PassingTime()).longest_running_seconds() == 0

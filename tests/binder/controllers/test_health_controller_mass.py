@@ -12,6 +12,7 @@ from kube.client.event_recorder import BURST, QPS, EventRecorder
 from kube.client.transport import Request
 from tests.binder.world import World, bind
 from tests.fakes.objects import claim_object, pod_object, volume_object
+from tests.kube.counted import CountedEvents
 from tests.kube.scripted_transport import Answer, ScriptedTransport, answer
 
 BOUND, FREE = 1_900, 100
@@ -25,18 +26,12 @@ class EventServer:
 
     def __init__(self) -> None:
         self.about: Counter[str] = Counter()
-        self.dropped = 0
 
     def __call__(self, request: Request) -> Answer:
         body = json.loads(request.body or b"")
         self.about[f"{body['regarding']['kind']} {body['reason']}"] += 1
         body["metadata"]["resourceVersion"] = "1"
         return answer(201, body)
-
-    def event_sent(self, type: str, reason: str) -> None: ...  # noqa: A002
-
-    def event_dropped(self, type: str, reason: str) -> None:  # noqa: A002
-        self.dropped += 1
 
 
 def bound_and_free() -> World:
@@ -51,9 +46,9 @@ def bound_and_free() -> World:
 
 
 async def test_two_thousand_volumes_become_unhealthy_at_once() -> None:
-    world, server = bound_and_free(), EventServer()
+    world, server, events = bound_and_free(), EventServer(), CountedEvents()
     recorder = EventRecorder(
-        KubeApi(ScriptedTransport(server)), world.clock, server, controller="pvc-prebinder", instance="host"
+        KubeApi(ScriptedTransport(server)), world.clock, events, controller="pvc-prebinder", instance="host"
     )
     async with world.process() as process:
         process.sink.forward = recorder
@@ -67,7 +62,7 @@ async def test_two_thousand_volumes_become_unhealthy_at_once() -> None:
         await asyncio.gather(sending, return_exceptions=True)
         assert process.term.health_controller.counts()["fast"] == (CAP, FREE - CAP)
     assert len(world.server.writes) == BOUND + FREE
-    assert server.dropped == 0
+    assert not events.dropped
     assert server.about == {
         "PersistentVolume VolumeConditionAbnormal": BOUND + FREE,
         "PersistentVolumeClaim VolumeConditionAbnormal": BOUND,

@@ -14,17 +14,8 @@ from kube.client.transport import Request, Response
 from kube.errors import Conflict, Expired, KubeError, LeadershipLost, Throttled, Unavailable
 from kube.objects.api_resource import CLAIMS, LEASES, PODS, VOLUMES, Resource
 from tests.fake_clock import FakeClock, settle
+from tests.kube.counted import CountedRequests
 from tests.kube.scripted_transport import Answer, ScriptedTransport, answer, event, failure, listing, query, thing
-
-
-class Requests:
-    """Counts requests by method and status."""
-
-    def __init__(self) -> None:
-        self.done: list[tuple[str, int]] = []
-
-    def request_done(self, method: str, status: int, seconds: float) -> None:
-        self.done.append((method, status))
 
 
 def name_of(raw: bytes) -> str:
@@ -185,31 +176,31 @@ async def test_an_object_is_posted_to_a_subresource() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "status"),
-    [(answer(200, {}), 200), (answer(409, {}), 409), (Unavailable("GET", "/", 0, "x", "y"), 0)],
+    ("given", "code"),
+    [(answer(200, {}), "200"), (answer(409, {}), "409"), (Unavailable("GET", "/", 0, "x", "y"), "<error>")],
     ids=["200", "409", "no answer"],
 )
-async def test_every_answer_is_counted(given: Answer, status: int) -> None:
-    requests = Requests()
+async def test_every_answer_is_counted(given: Answer, code: str) -> None:
+    requests = CountedRequests()
     rate = RateLimit(FakeClock(), requests, qps=10.0, burst=5)
     await asyncio.gather(
         KubeApi(ScriptedTransport(lambda _: given), rate=rate).get(VOLUMES, "a"), return_exceptions=True
     )
-    assert requests.done == [("GET", status)]
+    assert requests.done == {("GET", code): 1}
 
 
 async def test_a_watch_is_counted_when_it_starts() -> None:
-    requests = Requests()
+    requests = CountedRequests()
     wire = ScriptedTransport(lambda _: answer(500, b""), lambda _: (200, []))
     api = KubeApi(wire, rate=RateLimit(FakeClock(), requests, qps=10.0, burst=5))
     async with api.watch(VOLUMES, "5", timeout_seconds=240, silence=9.0):
-        assert requests.done == [("WATCH", 200)]
+        assert requests.done == {("WATCH", "200"): 1}
 
 
 async def test_requests_and_watches_wait_for_their_token() -> None:
     clock = FakeClock()
     wire = ScriptedTransport(lambda _: answer(200, {}), lambda _: (200, []))
-    api = KubeApi(wire, rate=RateLimit(clock, Requests(), qps=1.0, burst=1))
+    api = KubeApi(wire, rate=RateLimit(clock, CountedRequests(), qps=1.0, burst=1))
 
     async def watch() -> None:
         async with api.watch(VOLUMES, "5", timeout_seconds=240, silence=9.0):
@@ -233,7 +224,7 @@ async def test_the_fence_is_called_after_the_wait_for_a_token() -> None:
             raise LeadershipLost("the term is over")
         return request
 
-    api = KubeApi(wire, rate=RateLimit(clock, Requests(), qps=1.0, burst=1), fence=fence)
+    api = KubeApi(wire, rate=RateLimit(clock, CountedRequests(), qps=1.0, burst=1), fence=fence)
     await api.conditional_patch(VOLUMES, "a", {}, resource_version=1)
     waiting = asyncio.ensure_future(api.conditional_patch(VOLUMES, "a", {}, resource_version=2))
     await settle()

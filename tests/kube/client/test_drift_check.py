@@ -12,6 +12,7 @@ from kube.client.drift_check import CheckedKind, DriftCheck
 from kube.client.transport import Request
 from kube.errors import Unavailable
 from kube.objects.api_resource import CLAIMS, NODES, VOLUMES, Resource
+from tests.kube.counted import CountedDrift
 from tests.kube.scripted_transport import Answer, ScriptedTransport, answer, failure, listing, query, thing
 
 
@@ -30,14 +31,14 @@ def decode(raw: bytes) -> Kept:
 
 
 class Collected:
-    """A collection, its reflector and the observer in one."""
+    """A collection, its reflector and what the check counts."""
 
     def __init__(self, **versions: int) -> None:
         self.items = {name: Kept(name, f"uid-{name}", version) for name, version in versions.items()}
         self.synced = asyncio.Event()
         self.synced.set()
         self.relists = 0
-        self.seen: dict[str, int] = {}
+        self.metrics = CountedDrift()
         self.version = 0
 
     def upsert(self, item: Kept) -> None:
@@ -51,9 +52,6 @@ class Collected:
 
     def relist(self) -> None:
         self.relists += 1
-
-    def drift(self, resource: str, kind: str, objects: int) -> None:
-        self.seen[kind] = objects
 
     @property
     def versions(self) -> dict[str, int]:
@@ -84,7 +82,7 @@ def checking(
 ) -> tuple[DriftCheck, ScriptedTransport]:
     transport = ScriptedTransport(cluster)
     part = CheckedKind(resource, decode, held, held)
-    return DriftCheck(KubeApi(transport), [part], held, requests=requests), transport
+    return DriftCheck(KubeApi(transport), [part], held.metrics, requests=requests), transport
 
 
 async def test_no_drift_costs_one_metadata_request_a_kind() -> None:
@@ -94,7 +92,7 @@ async def test_no_drift_costs_one_metadata_request_a_kind() -> None:
         await check.check()
     assert len(transport.requests) == 10
     assert {request.accept for request in transport.requests} == {METADATA_ONLY}
-    assert held.seen == {"missing": 0, "extra": 0, "outdated": 0}
+    assert held.metrics.differences == {"missing": 0, "extra": 0, "outdated": 0}
     assert held.versions == {"a": 1, "b": 2}
 
 
@@ -105,9 +103,9 @@ async def test_what_the_watch_missed_is_repaired_at_the_second_look_and_counted(
     assert held.versions == {"outdated": 1, "extra": 2, "same": 3}
     await check.check()
     assert held.versions == {"outdated": 8, "missing": 9, "same": 3}
-    assert held.seen == {"missing": 1, "extra": 1, "outdated": 1}
+    assert held.metrics.differences == {"missing": 1, "extra": 1, "outdated": 1}
     await check.check()
-    assert held.seen == {"missing": 0, "extra": 0, "outdated": 0}
+    assert held.metrics.differences == {"missing": 0, "extra": 0, "outdated": 0}
 
 
 async def test_a_part_picked_by_a_selector_is_repaired_by_a_list() -> None:
@@ -118,7 +116,7 @@ async def test_a_part_picked_by_a_selector_is_repaired_by_a_list() -> None:
         await check.check()
     assert held.relists == 1
     assert {query(request, "fieldSelector") for request in transport.requests} == {"spec.claimRef="}
-    assert held.seen["outdated"] == 1
+    assert held.metrics.differences["outdated"] == 1
 
 
 async def test_what_the_watch_brings_in_the_meantime_is_no_drift() -> None:
@@ -130,7 +128,7 @@ async def test_what_the_watch_brings_in_the_meantime_is_no_drift() -> None:
     held.upsert(decode(json.dumps(thing("coming", 9)).encode()))
     del held.items["going"]
     await check.check()
-    assert held.seen == {"missing": 0, "extra": 0, "outdated": 0}
+    assert held.metrics.differences == {"missing": 0, "extra": 0, "outdated": 0}
     assert len(transport.requests) == 2
 
 
@@ -151,7 +149,7 @@ async def test_an_object_deleted_between_the_looks_does_not_come_back() -> None:
     cluster.things.clear()
     await check.check()
     assert held.versions == {}
-    assert held.seen["missing"] == 0
+    assert held.metrics.differences["missing"] == 0
 
 
 async def test_a_malformed_object_is_not_drift_and_is_read_once() -> None:
@@ -161,7 +159,7 @@ async def test_a_malformed_object_is_not_drift_and_is_read_once() -> None:
     check, transport = checking(cluster, held)
     for _ in range(5):
         await check.check()
-    assert held.seen["missing"] == 0
+    assert held.metrics.differences["missing"] == 0
     assert len([request for request in transport.requests if request.path.endswith("/bad")]) == 1
 
 
@@ -171,7 +169,7 @@ async def test_a_flood_of_differences_is_repaired_by_one_list() -> None:
     await check.check()
     await check.check()
     assert held.relists == 1
-    assert held.seen["missing"] == 30
+    assert held.metrics.differences["missing"] == 30
     assert len(transport.requests) == 2
 
 
@@ -184,7 +182,7 @@ async def test_what_the_collection_does_not_take_from_a_single_read_is_repaired_
     await check.check()
     await check.check()
     assert held.relists == 1
-    assert held.seen["missing"] == 1
+    assert held.metrics.differences["missing"] == 1
 
 
 async def test_a_server_restored_from_a_backup_is_relisted() -> None:
@@ -231,7 +229,7 @@ async def test_a_kind_that_cannot_be_listed_does_not_keep_the_others_from_it(bro
     def part(resource: Resource) -> CheckedKind[Kept]:
         return CheckedKind(resource, decode, held[resource], held[resource])
 
-    check = DriftCheck(KubeApi(ScriptedTransport(respond)), map(part, held), Collected())
+    check = DriftCheck(KubeApi(ScriptedTransport(respond)), map(part, held), CountedDrift())
     for _ in range(3):
         await check.check()
     assert [len(collected.items) for collected in held.values()] == [1, 0, 0]

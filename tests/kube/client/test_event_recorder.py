@@ -26,6 +26,7 @@ from kube.client.event_recorder import (
 from kube.client.transport import Request
 from kube.errors import Unavailable
 from tests.fake_clock import FakeClock
+from tests.kube.counted import CountedEvents
 from tests.kube.scripted_transport import Answer, ScriptedTransport, answer, failure
 from tests.running_task import running
 
@@ -35,13 +36,12 @@ RESERVED = EventDraft(CLAIM, VOLUME, "Normal", "VolumeReserved", "Reserve", "res
 
 
 class Server:
-    """Keeps Events by name, and counts what the recorder reports."""
+    """Keeps Events by name. `metrics` are those of its recorder."""
 
     def __init__(self) -> None:
         self.events: dict[str, dict[str, Any]] = {}
         self.reject: list[Answer] = []
-        self.sent = 0
-        self.dropped = 0
+        self.metrics = CountedEvents()
 
     def __call__(self, request: Request) -> Answer:
         if self.reject:
@@ -60,11 +60,13 @@ class Server:
         stored["metadata"]["resourceVersion"] += "1"
         return answer(200, stored)
 
-    def event_sent(self, type: str, reason: str) -> None:  # noqa: A002
-        self.sent += 1
+    @property
+    def sent(self) -> int:
+        return self.metrics.sent.total()
 
-    def event_dropped(self, type: str, reason: str) -> None:  # noqa: A002
-        self.dropped += 1
+    @property
+    def dropped(self) -> int:
+        return self.metrics.dropped.total()
 
 
 @asynccontextmanager
@@ -73,7 +75,12 @@ async def recording(
 ) -> AsyncIterator[tuple[EventRecorder, ScriptedTransport]]:
     transport = ScriptedTransport(server)
     recorder = EventRecorder(
-        KubeApi(transport), clock, server, controller="pvc-prebinder.example/controller", instance="host_1", busy=busy
+        KubeApi(transport),
+        clock,
+        server.metrics,
+        controller="pvc-prebinder.example/controller",
+        instance="host_1",
+        busy=busy,
     )
     async with running(recorder.run()):
         yield recorder, transport

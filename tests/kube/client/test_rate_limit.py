@@ -4,14 +4,7 @@ import pytest
 
 from kube.client.rate_limit import RateLimit, TokenBucket
 from tests.fake_clock import FakeClock, settle
-
-
-class Seen:
-    def __init__(self) -> None:
-        self.done: list[tuple[str, int, float]] = []
-
-    def request_done(self, method: str, status: int, seconds: float) -> None:
-        self.done.append((method, status, seconds))
+from tests.kube.counted import CountedRequests
 
 
 def test_a_burst_passes_and_the_rest_comes_at_the_rate() -> None:
@@ -30,7 +23,7 @@ def test_rest_fills_the_bucket_no_further_than_the_burst() -> None:
 
 async def test_requests_wait_for_their_token() -> None:
     clock, begun = FakeClock(), list[float]()
-    rate = RateLimit(clock, Seen(), qps=10.0, burst=5)
+    rate = RateLimit(clock, CountedRequests(), qps=10.0, burst=5)
     start = clock.monotonic()
 
     async def send() -> None:
@@ -47,13 +40,13 @@ async def test_requests_wait_for_their_token() -> None:
 
 
 async def test_the_time_of_a_response_does_not_include_the_wait_for_the_token() -> None:
-    clock, seen = FakeClock(), Seen()
-    rate = RateLimit(clock, seen, qps=1.0, burst=1)
+    clock, requests = FakeClock(), CountedRequests()
+    rate = RateLimit(clock, requests, qps=1.0, burst=1)
     await rate.turn()
     waiting = asyncio.ensure_future(rate.turn())
     await clock.advance(1.0)
     began = await waiting
     await clock.advance(0.5)
     rate.answered("GET", 200, began)
-    ((method, status, seconds),) = seen.done
-    assert (method, status, round(seconds, 6)) == ("GET", 200, 0.5)
+    assert requests.done == {("GET", "200"): 1}
+    assert requests.seconds("GET") == pytest.approx(0.5)

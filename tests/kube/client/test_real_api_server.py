@@ -27,6 +27,7 @@ from kube.leaderelection.leadership import Leadership
 from kube.objects.api_resource import EVENTS, LEASES, VOLUMES
 from kube.objects.model import Volume
 from kube.store.store import Store
+from tests.kube.counted import CountedDrift, CountedEvents, CountedTerms
 from tests.running_task import running
 
 CLOCK = SystemClock()
@@ -34,11 +35,9 @@ CLOCK = SystemClock()
 
 @dataclass
 class Seen:
-    """All observers of this file."""
+    """Follows a watch."""
 
     causes: list[str] = field(default_factory=list)
-    drifted: dict[str, int] = field(default_factory=dict)
-    events: list[str] = field(default_factory=list)
 
     def watch_restarted(self, resource: str, cause: str) -> None:
         self.causes.append(cause)
@@ -46,17 +45,6 @@ class Seen:
     def event_seen(self, resource: str, now: datetime) -> None: ...
 
     def malformed(self, resource: str) -> None: ...
-
-    def drift(self, resource: str, kind: str, objects: int) -> None:
-        self.drifted[kind] = objects
-
-    def event_sent(self, type: str, reason: str) -> None:  # noqa: A002
-        self.events.append("sent")
-
-    def event_dropped(self, type: str, reason: str) -> None:  # noqa: A002
-        self.events.append("dropped")
-
-    def leading(self, leads: bool) -> None: ...
 
 
 def volume(name: str) -> dict[str, Any]:
@@ -154,21 +142,21 @@ async def test_the_store_stays_equal_to_the_cluster_over_an_api_server_restart(
 
 
 async def test_a_drifted_store_is_repaired_with_metadata_lists(kubeconfig: Path) -> None:
-    store, drifted, seen = Store(), Store(), Seen()
+    store, drifted, drift = Store(), Store(), CountedDrift()
     ghost = {**volume("real-ghost"), "metadata": {"name": "real-ghost", "uid": "ghost", "resourceVersion": "1"}}
     async with reaching(kubeconfig) as (api, transport):
         await api.create(VOLUMES, volume("real-drift"))
         await available(api, "real-drift")
-        reflector = following(api, store, seen)
+        reflector = following(api, store, Seen())
         async with running(reflector.run()):
             await until(reflector.synced.is_set)
         drifted.volumes.upsert(decode_volume(msgspec.json.encode(ghost)))
-        check = DriftCheck(api, [CheckedKind(VOLUMES, decode_volume, drifted.volumes, reflector)], seen)
+        check = DriftCheck(api, [CheckedKind(VOLUMES, decode_volume, drifted.volumes, reflector)], drift)
         await check.check()
         await check.check()
         assert "real-ghost" not in drifted.volumes.items
         assert drifted.volumes.items["real-drift"] == store.volumes.items["real-drift"]
-        assert seen.drifted["extra"] == 1
+        assert drift.differences["extra"] == 1
         await remove(transport, "real-drift")
 
 
@@ -182,7 +170,9 @@ async def test_the_lease_is_taken_renewed_and_released(kubeconfig: Path) -> None
     async with reaching(kubeconfig) as (api, _):
         names = new_identity(), new_identity()
         for name in names:
-            elector = Elector(api, "default", "real-lease", name, clock=CLOCK, rng=random.Random(), observer=Seen())
+            elector = Elector(
+                api, "default", "real-lease", name, clock=CLOCK, rng=random.Random(), metrics=CountedTerms()
+            )
             leading.clear()
             async with running(elector.run(work)):
                 await asyncio.wait_for(leading.wait(), 60)
@@ -202,9 +192,9 @@ async def spec_of(api: KubeApi) -> dict[str, Any]:
 
 
 async def test_events_and_their_series_are_accepted(kubeconfig: Path) -> None:
-    seen = Seen()
+    events = CountedEvents()
     async with reaching(kubeconfig) as (api, _):
-        recorder = EventRecorder(api, CLOCK, seen, controller="pvc-prebinder.example/controller", instance="i_1")
+        recorder = EventRecorder(api, CLOCK, events, controller="pvc-prebinder.example/controller", instance="i_1")
         about = ObjectRef("v1", "PersistentVolume", "real-event", uid="u")
         claim = ObjectRef("v1", "PersistentVolumeClaim", "c", "default")
         async with running(recorder.run()):
@@ -215,7 +205,8 @@ async def test_events_and_their_series_are_accepted(kubeconfig: Path) -> None:
                 for _ in range(3):
                     recorder.publish(draft)
             await recorder.flush(20)
-        assert set(seen.events) == {"sent"}
+        assert events.sent
+        assert not events.dropped
         listing = await api.list_all(EVENTS.selected("reserved", "reason=VolumeReserved"), msgspec.json.decode)
         (stored,) = [item for item in listing.items if item["regarding"]["name"] == "real-event"]
         assert stored["series"]["count"] == 3

@@ -14,6 +14,7 @@ from kube.leaderelection.elector import Elector, new_identity
 from kube.leaderelection.leadership import Leadership, one_loss
 from kube.objects.api_resource import VOLUMES
 from tests.fake_clock import FakeClock
+from tests.kube.counted import CountedTerms
 from tests.kube.lease_server import LeaseServer
 from tests.kube.scripted_transport import ScriptedTransport, answer, failure, thing
 from tests.running_task import running
@@ -26,7 +27,7 @@ class Worker:
         self.terms: list[Leadership] = []
         self._working = False
         self.stopped_at: float | None = None
-        self.leading_seen: list[bool] = []
+        self.metrics = CountedTerms()
         self._clock = clock
         self.annotations: dict[str, str] = {}
         self.elector = Elector(
@@ -36,15 +37,12 @@ class Worker:
             name,
             clock=clock,
             rng=random.Random(name),
-            observer=self,
+            metrics=self.metrics,
             annotations=lambda: self.annotations,
         )
 
     def is_working(self) -> bool:
         return self._working
-
-    def leading(self, leads: bool) -> None:
-        self.leading_seen.append(leads)
 
     async def work(self, term: Leadership) -> None:
         self.terms.append(term)
@@ -73,7 +71,7 @@ async def test_the_first_acquisition_creates_the_lease() -> None:
             "acquireTime": "2026-01-01T12:00:00.000000Z",
             "renewTime": "2026-01-01T12:00:00.000000Z",
         }
-        assert worker.leading_seen == [True]
+        assert worker.metrics.reported == [True]
 
 
 async def test_renews_every_two_seconds_with_one_request_and_keeps_foreign_fields() -> None:
@@ -185,7 +183,7 @@ async def test_work_stops_before_another_may_begin_when_the_server_fails(state: 
         server.state = "up"
         await clock.advance(20)
         assert worker.is_working()
-        assert worker.leading_seen == [True, False, True]
+        assert worker.metrics.reported == [True, False, True]
 
 
 async def test_a_short_outage_does_not_cost_the_lease() -> None:

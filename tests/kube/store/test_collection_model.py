@@ -27,7 +27,7 @@ from kube.decoding.decode import decode_volume
 from kube.objects.api_resource import VOLUMES
 from kube.store.store import Store
 from tests.fake_clock import FakeClock
-from tests.kube.running_reflector import Held as Observer
+from tests.kube.counted import CountedDrift
 from tests.kube.scripted_transport import event, failure, listing
 
 NAMES: Final = ("pv", "other")
@@ -117,33 +117,20 @@ class Server:
             self._more.set()
 
 
-class Drift(Observer):
-    """Counts what the drift check finds."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.differences: dict[str, int] = {}
-
-    def watch_restarted(self, resource: str, cause: str) -> None: ...
-
-    def drift(self, resource: str, kind: str, objects: int) -> None:
-        self.differences[kind] = objects
-
-
 class Orders(RuleBasedStateMachine):
     """One step is one thing that happens on the server, on the wire or in the process."""
 
     def __init__(self) -> None:
         super().__init__()
         self.loop = asyncio.new_event_loop()
-        self.clock, self.server, self.observer = FakeClock(), Server(), Drift()
+        self.clock, self.server, self.metrics = FakeClock(), Server(), CountedDrift()
         self.volumes = (store := Store()).volumes
         api = KubeApi(self.server)
         self.live = ObjectClient(api, store, Annotations("example/"))
         self.reflector = Reflector(
-            api, VOLUMES, decode_volume, self.volumes, clock=self.clock, observer=self.observer, rng=random.Random(1)
+            api, VOLUMES, decode_volume, self.volumes, clock=self.clock, observer=self.metrics, rng=random.Random(1)
         )
-        self.check = DriftCheck(api, [CheckedKind(VOLUMES, decode_volume, self.volumes, self.reflector)], self.observer)
+        self.check = DriftCheck(api, [CheckedKind(VOLUMES, decode_volume, self.volumes, self.reflector)], self.metrics)
         self.tasks: list[asyncio.Task[None]] = []
         self.checking: asyncio.Task[None] | None = None
         self.uids = 0
@@ -255,7 +242,7 @@ class Orders(RuleBasedStateMachine):
             self.quieten()
         for name in NAMES:
             assert _version(self.volumes.items.get(name)) == _listed(self.server.at(name, self.server.version))
-        assert not any(self.observer.differences.values())
+        assert not any(self.metrics.differences.values())
 
     def quieten(self) -> None:
         """Deliver everything."""

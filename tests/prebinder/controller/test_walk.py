@@ -41,6 +41,7 @@ from tests.fake_clock import FakeClock
 from tests.fakes.aside import at_once
 from tests.fakes.kube_api import Connection
 from tests.fakes.objects import claim_object, pod_object, volume_object
+from tests.kube.counted import CountedRequests
 from tests.kube.running_reflector import Held
 from tests.kube.scripted_transport import ScriptedTransport, answer, event, listing
 from tests.prebinder.call_stacks import Stack, modules_on, stacks_at
@@ -67,18 +68,12 @@ NETWORK = "kube/client/connect"
 """What the stories replace, behind the last module on the stack."""
 
 
-class Requests:
-    """Counts no request."""
-
-    def request_done(self, method: str, status: int, seconds: float) -> None: ...
-
-
 def term_of(world: World, store: Store, transport: Transport) -> Term:
     """Return the loops as the process composes them, with its client."""
     leadership = Leadership.unelected(world.clock, "host")
     return compose(
         world.settings(),
-        Clients(transport, world.clock, ClusterSettings(), Requests()).fenced(leadership),
+        Clients(transport, world.clock, ClusterSettings(), CountedRequests()).fenced(leadership),
         store=store,
         probes=world.doctor,
         known=world.records,

@@ -14,21 +14,16 @@ from prebinder.config.settings import ClusterSettings, LeaderElectionSettings
 from prebinder.runtime.clients import CONNECTIONS, Clients
 from prebinder.runtime.leader_loop import Candidate
 from tests.fake_clock import FakeClock
+from tests.kube.counted import CountedRequests, CountedTerms
 from tests.kube.lease_server import LeaseServer
 from tests.kube.scripted_server import connected
 from tests.kube.scripted_transport import ScriptedTransport, answer
 
 
-class Uncounted:
-    def request_done(self, method: str, status: int, seconds: float) -> None: ...
-
-    def leading(self, leads: bool) -> None: ...
-
-
 async def test_all_requests_of_the_elector_are_urgent() -> None:
     server = LeaseServer(clock := FakeClock())
-    access = Clients(server, clock, ClusterSettings(), Uncounted())
-    elector = Candidate("me", "ns", Random(1)).elector(access, LeaderElectionSettings(), Uncounted())
+    access = Clients(server, clock, ClusterSettings(), CountedRequests())
+    elector = Candidate("me", "ns", Random(1)).elector(access, LeaderElectionSettings(), CountedTerms())
     assert elector is not None
 
     async def work(_: Leadership) -> None:
@@ -43,7 +38,7 @@ async def test_all_requests_of_the_elector_are_urgent() -> None:
 
 async def test_no_other_requests_are_urgent() -> None:
     wire = ScriptedTransport(lambda _: answer(200, {}))
-    access = Clients(wire, FakeClock(), ClusterSettings(), Uncounted())
+    access = Clients(wire, FakeClock(), ClusterSettings(), CountedRequests())
     for api in (access.api(), access.fenced(Leadership.unelected(FakeClock(), "me"))):
         await api.get(VOLUMES, "pv")
     assert not any(request.urgent for request in wire.requests)
@@ -68,14 +63,14 @@ class Together(ScriptedTransport):
 async def test_connections_are_opened_at_once_as_far_as_the_limit_allows(burst: int, opened: int) -> None:
     """Also if the Lease is not readable."""
     wire = Together(opened)
-    await Clients(wire, FakeClock(), ClusterSettings(burst=burst), Uncounted()).connect_ahead("lease", "ns")
+    await Clients(wire, FakeClock(), ClusterSettings(burst=burst), CountedRequests()).connect_ahead("lease", "ns")
     assert {request.path for request in wire.requests} == {"/apis/coordination.k8s.io/v1/namespaces/ns/leases/lease"}
     assert len(wire.requests) == opened
 
 
 async def test_a_server_that_is_silent_delays_nothing_for_long() -> None:
     wire = Together(CONNECTIONS + 1)
-    await Clients(wire, FakeClock(), ClusterSettings(), Uncounted()).connect_ahead("lease", "ns", seconds=0.01)
+    await Clients(wire, FakeClock(), ClusterSettings(), CountedRequests()).connect_ahead("lease", "ns", seconds=0.01)
     assert len(wire.requests) == CONNECTIONS
 
 

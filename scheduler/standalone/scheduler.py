@@ -13,7 +13,7 @@ from binder.reservation.contract import Annotations
 from kube.background import Aside
 from kube.client.api import KubeApi
 from kube.client.event_recorder import EventSink
-from kube.clock import Clock, within
+from kube.clock import Clock, every, within
 from kube.leaderelection.leadership import one_loss
 from kube.objects.model import Pod
 from kube.store.collection import Collection
@@ -172,7 +172,8 @@ class Scheduler:
 
     async def _schedule(self) -> None:
         async with self._group as group:
-            beside = [group.create_task(work) for work in (self._status.run(), self._look_for_lost())]
+            lost = every(POLL_SECONDS, self.clock, self._look_for_lost)
+            beside = [group.create_task(work) for work in (self._status.run(), lost)]
             self._running = True
             await self._schedule_all()
             self._running = False
@@ -207,10 +208,8 @@ class Scheduler:
 
     async def _look_for_lost(self) -> None:
         """Schedule pods again that have no node although their assignment was confirmed."""
-        while True:
-            await self.clock.sleep(POLL_SECONDS)
-            for ended in await self._assignments.run():
-                self._not_assigned(ended)
+        for ended in await self._assignments.run():
+            self._not_assigned(ended)
 
     def _not_assigned(self, ended: NotAssigned) -> None:
         placement = ended.placement

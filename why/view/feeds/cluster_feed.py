@@ -13,7 +13,7 @@ from binder.reservation.contract import DEFAULT_PREFIX, Annotations
 from kube.background import in_background
 from kube.client.api import KubeApi
 from kube.client.reflector import WatchObserver
-from kube.clock import Clock
+from kube.clock import Clock, every
 from kube.errors import KubeError
 from why.explain.answering import answer_live, report_on
 from why.explain.targets import Target
@@ -78,7 +78,7 @@ class ClusterFeed:
             in_background(self._watched.run()),
             in_background(self._follow()),
             in_background(self._work_out_causes()),
-            in_background(self._listen()),
+            in_background(every(self._heartbeat, self._clock, self._listen)),
         ):
             yield
 
@@ -125,14 +125,12 @@ class ClusterFeed:
 
     async def _listen(self) -> None:
         """Note whether the API server answers; and look again at what time alone changes."""
-        while True:
-            await self._clock.sleep(self._heartbeat)
-            try:
-                await self._watched.read_leases()
-                self._stale = None
-            except KubeError:
-                self._stale = self._stale or self._clock.now()
-            self._watched.changed.set()
+        try:
+            await self._watched.read_leases()
+            self._stale = None
+        except KubeError:
+            self._stale = self._stale or self._clock.now()
+        self._watched.changed.set()
 
 
 def _causes(facts: Facts) -> dict[str, WaitingCause]:

@@ -53,7 +53,9 @@ CLAIM_CHECKS: Final[tuple[ClaimCheck, ...]] = (
     # Existing volumes.
     claim_and_class.selector_too_large,
     volumes.reserved_incomplete,
+    volumes.kept_for_it,
     volumes.quarantined,
+    volumes.kept_for_another,
     volumes.held_by_a_deleted_claim,
     volumes.static_only_no_match,
     # What provisions new ones, where, and from what.
@@ -168,6 +170,7 @@ RUNNING_POD_CHECKS: Final[tuple[PodCheck, ...]] = (assigned_node.node_lost,)
 VOLUME_CHECKS: Final[tuple[VolumeCheck, ...]] = (
     volume_state.volume_terminating,
     volume_state.volume_quarantined,
+    volume_state.volume_set_aside,
     volume_state.volume_unhealthy,
     volume_state.volume_failed,
     volume_state.volume_released,

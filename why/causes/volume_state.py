@@ -8,6 +8,7 @@ from binder.health.quarantine import in_quarantine
 from binder.matching.matching import controller_rejection
 from binder.matching.rejection import Reason
 from binder.reservation.pins import pins_of
+from binder.reservation.set_aside import set_aside_of
 from kube.objects.model import Claim, Volume, value_of
 from kube.plain_text import shell
 from kube.rules.duration import age_text
@@ -71,6 +72,20 @@ def volume_quarantined(facts: Facts, volume: Volume) -> Finding | None:
         (volume_link(volume, "in quarantine"),),
         (Evidence(volume_object(volume, "quarantine"), "a healthy volume", reason),),
         (Step(shell("kubectl get pv {} -o yaml", volume.name), "it is released when its driver reports it healthy"),),
+    )
+
+
+def volume_set_aside(facts: Facts, volume: Volume) -> Finding | None:
+    """Mode provision keeps the volume for a pod whose other volumes are being made (binder.reservation.set_aside)."""
+    kept = set_aside_of(volume, facts.annotations)
+    if kept is None:
+        return None
+    return Finding(
+        Reason.PROGRESSING,
+        f"pvc-prebinder keeps the volume for claim {kept.claim} until the other volumes of its pod are made.",
+        (volume_link(volume, "set aside"), Link("PersistentVolumeClaim", kept.claim, "")),
+        (Evidence(volume_object(volume, "set-aside-for"), "none", kept.claim),),
+        problem=False,
     )
 
 

@@ -12,11 +12,14 @@ from tests.why.documents import (
     NOW,
     Document,
     assert_problem,
+    at,
     claim,
     event,
     facts_of,
     lease,
     node,
+    pod,
+    storage_class,
     volume,
     why,
 )
@@ -165,3 +168,38 @@ def test_a_volume_that_is_being_deleted_does_not_wait_for_a_claim_that_is_gone()
 
 def test_a_claim_of_which_a_dump_leaves_out_the_uid_is_not_another() -> None:
     assert of_all_namespaces(volume(claim="data"), claim(volume="pv-1", metadata={"uid": ""})).code is Reason.BOUND
+
+
+def kept_for(owner: str, uid: str) -> Document:
+    """A volume that mode provision has set aside for a claim of the namespace `web`."""
+    prefix = "scheduler.cloud.example/set-aside-"
+    record = {f"{prefix}for": f"{NAMESPACE}/{owner}", f"{prefix}for-uid": uid, f"{prefix}at": at(timedelta(0))}
+    return volume(claim="set-aside-pv-1", claim_uid="", phase="Available", metadata={"annotations": record})
+
+
+def test_a_volume_that_is_kept_while_others_are_made_says_for_which_claim() -> None:
+    own = claim("data")
+    uid = own["metadata"]["uid"]
+    item = why("pv/pv-1", own, storage_class(), kept_for("data", uid), node("a1"))
+    assert (item.code, item.problem) == (Reason.PROGRESSING, False)
+    assert (
+        item.message == "pvc-prebinder keeps the volume for claim web/data until the other volumes of its pod are made."
+    )
+
+
+def test_a_claim_for_which_a_volume_is_kept_waits_for_the_others_of_its_pod() -> None:
+    own = claim("data")
+    item = why(
+        "pvc/data", own, storage_class(), kept_for("data", own["metadata"]["uid"]), node("a1"), pod("db", "data")
+    )
+    assert item.message == "Volume pv-1 is kept for the claim until the other volumes of its pod are made."
+    assert not item.problem
+
+
+def test_a_claim_learns_that_the_only_volume_is_kept_for_another() -> None:
+    item = why(
+        "pvc/other", claim("other"), storage_class(), kept_for("data", "uid-of-data"), node("a1"), pod("b", "other")
+    )
+    assert_problem(item, Reason.RESERVED_FOR_OTHER)
+    assert "is kept for claim web/data" in item.message
+    assert item.next[0].startswith("kubectl get pv pv-1 -o yaml")

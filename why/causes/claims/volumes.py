@@ -13,6 +13,7 @@ from binder.matching.rejection import Reason, Rejection
 from binder.model.decision import Mode
 from binder.model.demand import Demand
 from binder.reservation.pins import pins_of
+from binder.reservation.set_aside import set_aside_for, set_aside_of
 from kube.objects.model import BIND_COMPLETED, WAIT_FOR_FIRST_CONSUMER, Claim, Pod, Volume, value_of
 from kube.plain_text import shell
 from why.causes.finding import Finding, Step
@@ -228,6 +229,43 @@ def quarantined(facts: Facts, claim: Claim) -> Finding | None:
                 shell("kubectl get pv {} -o yaml", volume.name),
                 f"it is released when its driver reports it healthy; `pvc-prebinder quarantine release {volume.name}` "
                 "gives it to claims as it is",
+            ),
+        ),
+    )
+
+
+def kept_for_it(facts: Facts, claim: Claim) -> Finding | None:
+    """A volume is kept for it while others of its pod are made (mode provision, binder.reservation.set_aside)."""
+    volume = None if claim.volume_name else set_aside_for(claim, facts.need(Source.VOLUMES), facts.annotations)
+    if volume is None:
+        return None
+    return Finding(
+        Reason.PROGRESSING,
+        f"Volume {volume.name} is kept for the claim until the other volumes of its pod are made.",
+        (claim_link(claim), volume_link(volume, "set aside")),
+        problem=False,
+    )
+
+
+def kept_for_another(facts: Facts, claim: Claim) -> Finding | None:
+    """The only volume that would fit is kept for a claim whose pod waits for volumes that are being made."""
+    wanted = _static(facts, claim)
+    volume = None
+    if wanted is not None:
+        volume = _would_fit(facts, wanted, lambda each: set_aside_of(each, facts.annotations) is not None)
+    kept = None if volume is None else set_aside_of(volume, facts.annotations)
+    if volume is None or kept is None:
+        return None
+    return Finding(
+        Reason.RESERVED_FOR_OTHER,
+        f"Volume {volume.name} would fit the claim, and is kept for claim {kept.claim}, whose pod waits for volumes "
+        "that are being made.",
+        (claim_link(claim), volume_link(volume, "set aside")),
+        (Evidence(volume_object(volume, "set-aside-for"), "none", kept.claim),),
+        (
+            Step(
+                shell("kubectl get pv {} -o yaml", volume.name),
+                "it is given back a minute after nothing is made for that pod any more",
             ),
         ),
     )

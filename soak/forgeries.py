@@ -66,6 +66,7 @@ def forged(kind: str, volume: str, pod: int, claim_uid: str = "") -> dict[str, s
             "awaits-node": "forged 9999-12-31T00:00:00Z",
             "new-nodes": "join-volumes",
             "new-node-within": "1000h",
+            "new-node-storage": "8Ei",
         },
         "provision": _PROVISION,
         "health": _HEALTH,

@@ -10,9 +10,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
+from binder.matching.matching import class_of
 from binder.model.new_nodes import NewNodes, Place
 from binder.model.waiting_pod import waiting_pod
 from binder.new_nodes.ahead import pods_ahead, pods_ahead_in, stepped_up
+from binder.new_nodes.bringing import brings
+from binder.planning.pod_claims import claims_of
 from binder.reporting.announce import Announcer
 from binder.reservation.contract import Annotations
 from kube.client.api import KubeApi
@@ -23,6 +26,7 @@ from kube.objects.api_resource import NODE_POOLS
 from kube.objects.model import Pod, StorageClass
 from kube.objects.node_pool import NodePool
 from kube.persistent_map import Map
+from kube.store.snapshot import Snapshot
 from kube.store.store import Store
 
 logger = logging.getLogger(__name__)
@@ -105,14 +109,20 @@ class NodesToCome:
             self._classes.add(new.name)
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        """A pod that was ahead of its node may have got it."""
+        """A pod that was ahead of its node, or was let go for one, may have got it."""
         if not self._classes or old is None or old.node_name or not old.claims or (new and not new.node_name):
             return
         snapshot = self._store.snapshot()
         waiting = waiting_pod(snapshot, self._annotations, old)
+        came = {class_of(claim) for claim in claims_of(old, snapshot) if self._is_brought(class_of(claim), snapshot)}
         for each in pods_ahead((waiting,) if waiting is not None else (), snapshot.classes, self._annotations):
             if new is not None and new.uid == old.uid:
                 self._limits = stepped_up(self._limits, each.places)
-            for name in {name for name, _ in each.places}:
-                for listener in self.node_came:
-                    listener(name)
+            came |= {name for name, _ in each.places}
+        for name in came:
+            for listener in self.node_came:
+                listener(name)
+
+    def _is_brought(self, name: str, snapshot: Snapshot) -> bool:
+        storage_class = snapshot.classes.get(name)
+        return storage_class is not None and brings(storage_class, snapshot, self._annotations)

@@ -21,6 +21,7 @@ from binder.model.new_nodes import NewNodes, Place
 from binder.model.view import View
 from binder.model.waiting_pod import all_waiting, with_ledger
 from binder.new_nodes.ahead import PodAhead, places_of, pods_ahead
+from binder.new_nodes.bringing import Bringing, brings, without_disks
 from binder.new_nodes.letting_go import reject_letting_go
 from binder.new_nodes.templates import Templates, is_new, templates
 from binder.planning.claim_standing import mode_of
@@ -31,8 +32,10 @@ from kube.objects.constraints import DO_NOT_SCHEDULE
 from kube.objects.model import Pod, Volume
 from kube.rules.topology import is_narrower_than_zone, is_on_one_node
 
-_NODES_MISSING: Final = frozenset({Reason.NO_NODE_FITS, Reason.NO_JOINT_ASSIGNMENT})
+_NODES_MISSING: Final = frozenset({Reason.NO_NODE_FITS, Reason.NO_JOINT_ASSIGNMENT, Reason.INSUFFICIENT_STORAGE})
 """Rejections that another node could change."""
+_DECISIVE: Final = frozenset({Reason.ROOM_WITHOUT_DISK, Reason.WAITING_FOR_NEW_NODE})
+"""Obstacles that say more than what was found about existing nodes."""
 _MAX_EVIDENCE: Final = 20
 _MAX_OF_NEW: Final = 8
 """Reasons about new nodes that are reported before those about existing ones."""
@@ -48,7 +51,7 @@ def with_new_nodes(
         return decisions
     held = chain.from_iterable(map(holds_of, decisions))
     view = replace(view, ledger=view.ledger.with_holds(held))
-    joined = _Joining(view, new_nodes, now, solve).decide(rejected)
+    joined = _Joining(view, new_nodes, now, solve, Bringing(view, now, solve)).decide(rejected)
     return tuple(joined.get(decision.pod.key, decision) for decision in decisions)
 
 
@@ -57,8 +60,10 @@ def _may_join(view: View, rejected: Reject) -> bool:
     if rejected.reason not in _NODES_MISSING or rejected.begun or rejected.pod.node_name:
         return False
     classes = [view.snapshot.classes.get(class_of(claim)) for claim in open_claims(rejected.pod, view.snapshot)]
-    annotations = view.settings.annotations
-    return bool(classes) and all(each is not None and annotations.joins_new_nodes(each) for each in classes)
+    keys = view.settings.annotations
+    if rejected.reason is Reason.INSUFFICIENT_STORAGE:
+        return all(each is not None and brings(each, view.snapshot, keys) for each in classes)
+    return bool(classes) and all(each is not None and keys.joins_new_nodes(each) for each in classes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +74,7 @@ class _Joining:
     new_nodes: NewNodes
     now: datetime
     solve: Solve
+    bringing: Bringing
 
     def decide(self, rejected: Sequence[Reject]) -> dict[str, Decision]:
         by_key = {each.pod.key: each for each in rejected if _min_domains(each.pod) is None}
@@ -79,13 +85,14 @@ class _Joining:
         }
         pods = [each.pod for each in by_key.values()]
         added = templates(self.view.snapshot, self.new_nodes, pods)
-        extended = _extended(self.view, added)
+        extended = _extended(without_disks(self.view), added)
         nodes = {node.name: node for node in added.nodes}
         turns = _Turns(self._ahead(), self.new_nodes.ahead, self.now)
         planned = plan(extended, pods, self.now, Caches(), self.solve) if nodes else ()
         for decision in sorted(planned, key=_urgency):
             before = by_key[decision.pod.key]
             if _is_only_made(decision) and self._obstacle(decision.pod) is None:
+                self.bringing.take_turn(decision.pod, open_claims(decision.pod, self.view.snapshot))
                 decided[decision.pod.key] = Wait(decision.pod, Reason.DYNAMIC_CLASS)
             elif not isinstance(decision, Reserve):
                 decided[decision.pod.key] = self._rejection(before, decision, added)
@@ -120,8 +127,8 @@ class _Joining:
         """Return why the pod was rejected before, with why no new node helps."""
         about = [each for each in after.rejections if is_new(each.subject)] if isinstance(after, Reject) else []
         obstacle = self._obstacle(before.pod)
-        if obstacle is not None and obstacle.reason is Reason.ROOM_WITHOUT_DISK:
-            return Reject(before.pod, Reason.ROOM_WITHOUT_DISK, (obstacle, *before.rejections)[:_MAX_EVIDENCE])
+        if obstacle is not None and obstacle.reason in _DECISIVE:
+            return Reject(before.pod, obstacle.reason, (obstacle, *before.rejections)[:_MAX_EVIDENCE])
         return _with_evidence(before, [*([obstacle] if obstacle is not None else []), *added.faults, *about])
 
     def _obstacle(self, pod: Pod) -> Rejection | None:
@@ -129,6 +136,8 @@ class _Joining:
         snapshot, settings = self.view.snapshot, self.view.settings
         claims = open_claims(pod, snapshot)
         if all(mode_of(snapshot.classes[class_of(claim)], settings) is Mode.PROVISION for claim in claims):
+            if any(brings(snapshot.classes[class_of(claim)], snapshot, settings.annotations) for claim in claims):
+                return self.bringing.reject(pod, claims)
             return reject_letting_go(pod, claims, snapshot, settings.annotations)
         for claim in claims:
             volumes = list(self.view.index.candidates(claim))

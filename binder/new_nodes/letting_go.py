@@ -3,7 +3,8 @@
 A volume is made for a node that exists: external-provisioner reads the node's labels and those of its CSINode. So none
 can be selected ahead of its node. But autoscalers follow a claim that is still to be provisioned: they add a node where
 its class allows volumes, and kube-scheduler selects that one for all claims of the pod. That is all that mode provision
-promises where no capacity is reported. Nothing is committed: the pod is left alone, as in mode off.
+promises where no capacity is reported (where it is, see `bringing`). Nothing is committed: the pod is left alone, as in
+mode off.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

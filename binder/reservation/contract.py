@@ -15,6 +15,7 @@ from kube.decoding.decode_parts import OWN_PREFIX
 from kube.objects.labels import Pairs
 from kube.objects.model import Claim, Pod, StorageClass, Volume, value_of
 from kube.rules.duration import parse_duration
+from kube.rules.quantity import QuantityError, parse_quantity
 from kube.store.snapshot import Snapshot
 
 DEFAULT_PREFIX: Final = OWN_PREFIX
@@ -151,6 +152,8 @@ class Annotations:
     """On a StorageClass: JOIN_VOLUMES if volumes may be committed before a node exists that can use them."""
     new_node_within = _key("new-node-within")
     """On a StorageClass: the longest that an autoscaler needs for a node; later the wait is reported."""
+    new_node_storage = _key("new-node-storage")
+    """On a StorageClass: how much storage for its volumes a node brings with it that an autoscaler adds."""
     awaits_node = _key("awaits-node")
     """On a volume: the uid of the pod for which it was committed before a node existed, and when."""
     selected_at = _key("selected-at")
@@ -216,6 +219,13 @@ class Annotations:
     def new_node_within_of(self, storage_class: StorageClass) -> timedelta | None:
         """Return the class's `new-node-within`; None if it has none, or one that cannot be read."""
         return _duration(value_of(storage_class.annotations, self.new_node_within))
+
+    def new_node_storage_of(self, storage_class: StorageClass) -> int | None:
+        """Return the class's `new-node-storage`, in billionths of a byte; None if it has none that can be read."""
+        try:
+            return parse_quantity(value_of(storage_class.annotations, self.new_node_storage) or "")
+        except QuantityError:
+            return None
 
     def awaits_node_since(self, volume: Volume, pod: Pod) -> datetime | None:
         """Return since when the volume is committed to this pod ahead of a node; None if it is not."""

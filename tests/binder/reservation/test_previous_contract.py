@@ -173,7 +173,7 @@ class TestDowngrade:
         assert keys >= known
         unknown = {key.removeprefix(PREFIX) for key in keys - known}
         pins = {"hold-replicas", "held-for", "held-set-uid", "held-by", "replaces", "was-for", "namespace-uid"}
-        on_classes = {"pool", "report-after", "topology", "new-nodes", "new-node-within"}
+        on_classes = {"pool", "report-after", "topology", "new-nodes", "new-node-within", "new-node-storage"}
         assert unknown == pins | on_classes | {
             "claim-ref",
             "sweeps",

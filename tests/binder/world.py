@@ -27,6 +27,7 @@ from kube.client.event_recorder import EventDraft, EventSink
 from kube.client.rate_limit import UNLIMITED, RateLimit, Unlimited
 from kube.leaderelection.leadership import Leadership
 from kube.store.store import Store
+from prebinder.config.feature_gates import ALL_ON, FeatureGates
 from prebinder.config.settings import BindingSettings, HealthSettings, HoldSettings, Settings, StaticMode
 from prebinder.controller.term import compose
 from prebinder.tracing.requests import TracedTransport
@@ -110,6 +111,7 @@ class World:
     concurrency: int = 10
     binds: bool = False
     holds: HoldSettings = field(default_factory=HoldSettings)
+    gates: FeatureGates = ALL_ON
     tracing: Tracing = UNTRACED
     server: FakeKubeApi = field(default_factory=FakeKubeApi)
     clock: FakeClock = field(default_factory=FakeClock)
@@ -135,6 +137,7 @@ class World:
                 quarantine_max_share=self.max_share,
             ),
             holds=self.holds,
+            feature_gates=self.gates,
         )
 
     def rate(self) -> RateLimit | Unlimited:

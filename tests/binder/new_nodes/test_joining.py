@@ -6,6 +6,7 @@ import pytest
 
 from binder.model.decision import Mode
 from binder.new_nodes.ahead import DEFAULT_WITHIN
+from prebinder.config.feature_gates import FeatureGates
 from tests.binder.world import World, bind
 from tests.fakes.objects import (
     ZONE,
@@ -86,6 +87,10 @@ def without_annotation(world: World) -> None:
     world.put(class_object())
 
 
+def feature_gate_is_off(world: World) -> None:
+    world.gates = FeatureGates(new_nodes=False)
+
+
 def pool_is_not_ready(world: World) -> None:
     world.server.node_pools = [node_pool_object(zones=("a", "b", "c"), ready=False)]
 
@@ -129,6 +134,7 @@ def min_domains(world: World) -> None:
     ("obstacle", "reason", "words"),
     [
         pytest.param(without_annotation, "NoJointAssignment", "", id="a class that says nothing"),
+        pytest.param(feature_gate_is_off, "NoJointAssignment", "", id="feature gate NewNodes off"),
         pytest.param(pool_is_not_ready, "NoJointAssignment", "not Ready: NodeClassReady=False", id="pool not ready"),
         pytest.param(pool_lacks_the_zone, "NoJointAssignment", "", id="pool without the zone"),
         pytest.param(pool_is_at_its_limit, "NoJointAssignment", "limit of cpu 8 is reached", id="pool at its limit"),
@@ -236,6 +242,21 @@ async def test_after_a_restart_the_pods_ahead_are_known_from_the_objects() -> No
         await process.run(DEFAULT_WITHIN.total_seconds())
         assert len(committed(world)) == 1
         assert "WaitingForNewNode" in process.sink.reasons_of("Pod", committed(world)[0])
+
+
+async def test_switched_off_it_follows_the_pods_that_are_ahead_and_commits_nothing_for_others() -> None:
+    world = world_of(["db-0", "db-1"])
+    async with world.process() as process:
+        await process.run()
+        ahead = committed(world)
+    world.gates = FeatureGates(new_nodes=False)
+    async with world.process(transition=2) as process:
+        bind_committed(world)
+        await process.run(DEFAULT_WITHIN.total_seconds() + 20)
+        assert not is_gated(world, ahead[0])
+        assert "WaitingForNewNode" in process.sink.reasons_of("Pod", ahead[0])
+        assert committed(world) == ahead
+    assert world.violations() == []
 
 
 @pytest.mark.parametrize("write", range(1, 3))

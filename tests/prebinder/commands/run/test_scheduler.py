@@ -141,8 +141,9 @@ def test_each_scheduler_has_a_lease_of_its_own(chosen: str, schedulers: list[str
         (["--name", "a", "--kubeconfig", "/none"], 1, "/none"),
         (["--nam", "a"], 2, 'unknown flag "--nam"; did you mean "--name"?'),
         ([], 2, "one of --name or --config is required"),
+        (["--name", "a", "--feature-gates=Scheduler=false"], 1, "the feature gate Scheduler is off; remove"),
     ],
-    ids=["no cluster", "no such flag", "no name"],
+    ids=["no cluster", "no such flag", "no name", "feature gate off"],
 )
 async def test_a_fault_is_one_line(arguments: list[str], code: int, complaint: str) -> None:
     ended, out, errors = await command("scheduler", *arguments)

@@ -233,6 +233,14 @@ class ServingSettings:
         parse_address(self.metrics_bind_address)
         parse_address(self.health_bind_address)
 
+    def without_defaults(self) -> "ServingSettings":
+        """Return it without the default addresses, which a person's machine may use for something else."""
+        fallback = ServingSettings()
+        return ServingSettings(
+            "0" if self.metrics_bind_address == fallback.metrics_bind_address else self.metrics_bind_address,
+            "0" if self.health_bind_address == fallback.health_bind_address else self.health_bind_address,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class EventSettings:
@@ -327,6 +335,11 @@ class Settings:
     def holds_volumes(self) -> bool:
         """Whether volumes are held for replicas to come."""
         return self.holds.enabled and self.feature_gates.holds
+
+    @property
+    def served(self) -> ServingSettings:
+        """Where metrics and probes are served: a run that ends by itself does not use the default addresses."""
+        return self.serving.without_defaults() if self.binding.once else self.serving
 
 
 @dataclass(frozen=True, slots=True)

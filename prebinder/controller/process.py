@@ -259,7 +259,7 @@ class Controller:
             {"event loop": self._heartbeat.problem, "lease": self._leader_loop.overdue},
             {"shutdown": self._leader_loop.stops, "caches": self._cache.waiting_for},
         )
-        await serve_pages(stack, self._settings.serving, checks, self._render)
+        await serve_pages(stack, self._settings.served, checks, self._render)
 
     def _is_writing(self) -> bool:
         return self._leader_loop.term is not None and self._leader_loop.term.is_writing()

@@ -8,7 +8,7 @@ import pytest
 from binder.model.decision import Mode
 from prebinder import cli
 from prebinder.command_line.flags import FLAGS, settings_from
-from prebinder.config.settings import Settings, parse_address
+from prebinder.config.settings import ServingSettings, Settings, parse_address
 from prebinder.errors import UsageError
 
 ALL = tuple(flag for flags in FLAGS.values() for flag in flags)
@@ -84,3 +84,10 @@ def test_addresses(text: str, address: tuple[str, int] | None) -> None:
 def test_wrong_addresses(text: str) -> None:
     with pytest.raises(ValueError, match="HOST:PORT"):
         parse_address(text)
+
+
+def test_a_run_that_ends_by_itself_does_not_serve_at_default_addresses() -> None:
+    assert settings("--dry-run").served == ServingSettings()
+    assert settings("--dry-run", "--once").served == ServingSettings("0", "0")
+    chosen = settings("--dry-run", "--once", "--health-bind-address=:9000")
+    assert chosen.served == ServingSettings("0", ":9000")

@@ -10,7 +10,6 @@ from typing import Final
 import cloup
 from msgspec import Struct
 
-from binder.model.decision import Mode
 from binder.reservation.contract import Annotations
 from csi.client.channel import CallFailed, Limits
 from csi.client.endpoint import Endpoint
@@ -31,7 +30,7 @@ from prebinder.preflight.cluster_checks import cluster_checks, gating_check
 from prebinder.preflight.doctor_checks import Check, CheckState
 from prebinder.preflight.driver_outlook import response_check, subject_of
 from prebinder.preflight.installation import read_installation
-from prebinder.preflight.installation_checks import installation_checks, leads, not_in_time
+from prebinder.preflight.installation_checks import InUse, installation_checks, leads, not_in_time
 from prebinder.preflight.kube_scheduler_checks import scheduler_file_checks
 from prebinder.preflight.requirements import CONTROLLER, SCHEDULER, Requirements
 from prebinder.preflight.storage_checks import ClusterStorage, read_storage, storage_checks, unknown_storage
@@ -152,10 +151,10 @@ async def _look(access: ClusterAccess, question: _Question) -> list[Check]:
         if question.wanted is CONTROLLER:
             checks.append(await gating_check(transport))
             storage, lines = await _storage(KubeApi(transport), question)
-            modes = [] if storage is None else storage.modes(question.annotations)
+            in_use = InUse() if storage is None else storage.in_use(question.annotations)
             checks += [
                 *lines,
-                *await _installed(transport, question.lease_namespace, modes, SystemClock(), question.wait),
+                *await _installed(transport, question.lease_namespace, in_use, SystemClock(), question.wait),
             ]
     return [*checks, *await asyncio.gather(*(_driver_check(endpoint) for endpoint in question.endpoints))]
 
@@ -169,14 +168,12 @@ async def _storage(api: KubeApi, question: _Question) -> tuple[ClusterStorage | 
     return storage, await storage_checks(api, storage, question.annotations, drivers, SystemClock().now())
 
 
-async def _installed(
-    transport: Transport, namespace: str, modes: Sequence[Mode], clock: Clock, wait: timedelta
-) -> list[Check]:
+async def _installed(transport: Transport, namespace: str, in_use: InUse, clock: Clock, wait: timedelta) -> list[Check]:
     """Check what is installed, again until a controller leads and nothing is a problem, or the time is over."""
     deadline = clock.monotonic() + wait.total_seconds()
     while True:
         installation, now = await read_installation(transport, CONTROLLER, namespace), clock.now()
-        checks = list(installation_checks(installation, modes, build_facts()["version"], now))
+        checks = list(installation_checks(installation, in_use, build_facts()["version"], now))
         working = leads(installation, now) and not any(check.state is CheckState.PROBLEM for check in checks)
         if working or clock.monotonic() >= deadline:
             return checks if working or not wait else [*checks, not_in_time(wait)]

@@ -3,7 +3,7 @@
 Everything here is about objects that exist; what a cluster could offer is in `doctor_checks`.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -12,7 +12,7 @@ from binder.model.decision import Mode
 from kube.objects.api_resource import PODS
 from kube.rules.duration import age_text, format_duration
 from prebinder.preflight.doctor_checks import Check, CheckState
-from prebinder.preflight.requirements import Need
+from prebinder.preflight.requirements import KARPENTER, SNAPSHOTS, Need
 
 CONTROLLER: Final = "controller"
 EXTENDER: Final = "extender"
@@ -75,10 +75,16 @@ class Installation:
         return [pod for pod in self.pods or () if pod.component == component]
 
 
-def installation_checks(
-    installation: Installation, modes: Sequence[Mode], version: str, now: datetime
-) -> Iterator[Check]:
-    """Check an installation. `modes` are those of the StorageClasses' annotations, `version` is this command's."""
+@dataclass(frozen=True, slots=True)
+class InUse:
+    """What StorageClasses need of a controller by their annotations: modes, and nodes to come for their volumes."""
+
+    modes: frozenset[Mode] = frozenset()
+    new_nodes: bool = False
+
+
+def installation_checks(installation: Installation, in_use: InUse, version: str, now: datetime) -> Iterator[Check]:
+    """Check an installation. `version` is this command's."""
     if not installation.exists:
         what = (
             f"none in namespace {installation.namespace}" if installation.pods is not None else f"pods: {_UNREADABLE}"
@@ -90,7 +96,7 @@ def installation_checks(
         return
     yield from _pods(installation, version)
     yield _lease(installation, now)
-    yield from _rights(installation, modes)
+    yield from _rights(installation, in_use)
     yield _gate(installation)
     yield _limits(installation)
     yield _alerts(installation)
@@ -143,14 +149,19 @@ def _lease(installation: Installation, now: datetime) -> Check:
         return Check(subject, CheckState.PROBLEM, "does not exist, or you may not read it", nothing)
     if not lease.holder or lease.renewed is None:
         return Check(subject, CheckState.PROBLEM, "held by no one", f"{nothing} until a controller takes it")
-    age = age_text(now - lease.renewed)
+    age, holder = age_text(now - lease.renewed), _pod_of(lease.holder)
     if not leads(installation, now):
         meaning = f"{nothing}: that controller has ended, or cannot reach the API server"
-        return Check(subject, CheckState.PROBLEM, f"{lease.holder} renewed it {age} ago", meaning)
-    return Check(subject, CheckState.OK, f"held by {lease.holder}, renewed {age} ago")
+        return Check(subject, CheckState.PROBLEM, f"{holder} renewed it {age} ago", meaning)
+    return Check(subject, CheckState.OK, f"held by {holder}, renewed {age} ago")
 
 
-def _rights(installation: Installation, modes: Sequence[Mode]) -> Iterator[Check]:
+def _pod_of(holder: str) -> str:
+    """Return the pod's name, to which holders of Leases add a random part."""
+    return holder.rpartition("_")[0] or holder
+
+
+def _rights(installation: Installation, in_use: InUse) -> Iterator[Check]:
     accounts = sorted({pod.account for pod in installation.of(CONTROLLER) if pod.account})
     if not accounts:
         return
@@ -160,18 +171,36 @@ def _rights(installation: Installation, modes: Sequence[Mode]) -> Iterator[Check
         meaning = "you may not create SubjectAccessReviews"
         yield Check(subject, CheckState.NOTE, "unknown", meaning)
         return
-    missing = [need for need, answer in known.items() if not answer and _is_needed(need, modes)]
+    missing = [
+        need for need, answer in known.items() if not answer and not need.part and _is_needed(need, in_use.modes)
+    ]
     if not missing:
         yield Check(subject, CheckState.OK, f"{len(known)} checked for its classes' modes")
     for need in missing:
         yield Check(f"{subject}: {need}", CheckState.PROBLEM, "not granted", need.without)
+    yield from _parts(known, in_use)
 
 
-def _is_needed(need: Need, modes: Sequence[Mode]) -> bool:
+def _is_needed(need: Need, modes: Collection[Mode]) -> bool:
     """Whether the modes need a right. The mode of classes without annotation is in the controller's configuration."""
     if need.subresource == "status" and need.resource is not PODS:
         return Mode.COMPLETE in modes
     return need.vital or bool(modes)
+
+
+def _parts(known: Mapping[Need, bool], in_use: InUse) -> Iterator[Check]:
+    """Name the components that are left out, unless no class needs them. Half of one is a mistake."""
+    unused = {KARPENTER: not in_use.new_nodes, SNAPSHOTS: Mode.PROVISION not in in_use.modes}
+    parts = dict.fromkeys(need.part for need in known if need.part and not unused.get(need.part))
+    for part in parts:
+        missing = [need for need, answer in known.items() if need.part == part and not answer]
+        if not missing:
+            continue
+        first = missing[0]
+        if any(answer and need.part == part for need, answer in known.items()):
+            yield Check(part, CheckState.PROBLEM, f"not granted: {', '.join(map(str, missing))}", first.without)
+        else:
+            yield Check(part, CheckState.NOTE, "not installed", first.without)
 
 
 def _gate(installation: Installation) -> Check:

@@ -25,6 +25,11 @@ from kube.objects.api_resource import (
     Resource,
 )
 
+KARPENTER: Final = "karpenter"
+HOLDS: Final = "holds"
+SNAPSHOTS: Final = "snapshots"
+"""Components of manifests/."""
+
 _READ: Final = ("list", "watch")
 _UNLED: Final = "no replica becomes leader, and nothing is written"
 _UNREADY: Final = "the controller does not become ready"
@@ -33,13 +38,17 @@ _BLIND: Final = "no decisions can be made"
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """A right, and what does not work without it. One that is not `vital` is needed for a feature only."""
+    """A right, and what does not work without it. One that is not `vital` is needed for a feature only.
+
+    `part` is the component of manifests/ that grants it and that installations may well be without.
+    """
 
     resource: Resource
     verb: str
     without: str
     vital: bool = True
     subresource: str = ""
+    part: str = ""
 
     def __str__(self) -> str:
         group = f".{self.resource.group}" if self.resource.group else ""
@@ -84,13 +93,14 @@ def _controller_rights() -> Iterator[Need]:
         yield Need(resource, "patch", "nothing can be reserved")
     yield from _everybodys_rights()
     yield Need(PODS, "patch", "pods with our scheduling gate stay gated (component scheduling-gate)", vital=False)
-    templates = "new nodes are expected to be like existing ones (component karpenter)"
-    yield Need(NODE_POOLS, "list", templates, vital=False)
+    without = "new nodes are expected to be like existing ones (component karpenter)"
+    yield Need(NODE_POOLS, "list", without, vital=False, part=KARPENTER)
+    without = "no volumes are held for replicas to come (component holds)"
     for resource in (STATEFUL_SETS, NAMESPACES, RESOURCE_QUOTAS):
         for verb in _READ:
-            yield Need(resource, verb, "no volumes are held for replicas to come (component holds)", vital=False)
+            yield Need(resource, verb, without, vital=False, part=HOLDS)
     without = "pods with volumes from snapshots are left to Kubernetes in mode provision (component snapshots)"
-    yield Need(VOLUME_SNAPSHOTS, "get", without, vital=False)
+    yield Need(VOLUME_SNAPSHOTS, "get", without, vital=False, part=SNAPSHOTS)
     for resource in (CLAIMS, VOLUMES):
         without = "binds of classes in mode complete are rejected (component complete)"
         yield Need(resource, "patch", without, vital=False, subresource="status")

@@ -19,6 +19,7 @@ from prebinder.preflight.autoscaler_checks import autoscalers_in, check_autoscal
 from prebinder.preflight.class_outlook import class_checks, outlooks
 from prebinder.preflight.doctor_checks import Check, CheckState
 from prebinder.preflight.driver_outlook import driver_checks
+from prebinder.preflight.installation_checks import InUse
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +32,11 @@ class ClusterStorage:
     volumes: Sequence[Volume]
     pools: Mapping[str, int] | None = None
 
-    def modes(self, annotations: Annotations) -> list[Mode]:
-        """Return the modes that StorageClasses have by annotation, `off` left out."""
+    def in_use(self, annotations: Annotations) -> InUse:
+        """Return what the StorageClasses need of a controller by their annotations; mode `off` needs nothing."""
         written = {value_of(each.annotations, annotations.mode) for each in self.classes}
-        return [mode for mode in Mode if mode.value in written and mode is not Mode.OFF]
+        modes = frozenset(mode for mode in Mode if mode.value in written and mode is not Mode.OFF)
+        return InUse(modes, new_nodes=any(map(annotations.joins_new_nodes, self.classes)))
 
 
 async def read_storage(api: KubeApi, annotations: Annotations) -> ClusterStorage:

@@ -67,8 +67,10 @@ def print_unbroken(table: Table, console: Console) -> None:
     for column, width in zip(table.columns, widths, strict=True):
         column.width = width
     window, console.width = console.width, max(console.width, natural - max(too_much, 0))
-    console.print(table, crop=False)
+    with console.capture() as printed:
+        console.print(table, crop=False)
     console.width = window
+    console.file.write("".join(f"{line.rstrip(' ')}\n" for line in printed.get().splitlines()))
 
 
 def console_for() -> Console:

@@ -1,6 +1,6 @@
 """What `doctor` says of an installation: the running thing, not what the cluster could offer."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 
@@ -12,11 +12,12 @@ from prebinder.preflight.installation_checks import (
     Installation,
     InstalledLease,
     InstalledPod,
+    InUse,
     Policies,
     installation_checks,
     leads,
 )
-from prebinder.preflight.requirements import CONTROLLER, Need
+from prebinder.preflight.requirements import CONTROLLER, HOLDS, KARPENTER, SNAPSHOTS, Need
 from tests.builders import EPOCH
 
 NOW = EPOCH + timedelta(hours=1)
@@ -38,16 +39,18 @@ FINE = Installation(
 STATUS = {need: need.subresource != "status" for need in CONTROLLER.rights}
 
 
-def checks(installation: Installation, modes: Sequence[Mode] = (), version: str = "0.1.0") -> dict[str, Check]:
-    return {check.subject: check for check in installation_checks(installation, modes, version, NOW)}
+def checks(installation: Installation, *modes: Mode, version: str = "0.1.0") -> dict[str, Check]:
+    return by_subject(installation, InUse(frozenset(modes)), version)
+
+
+def by_subject(installation: Installation, in_use: InUse, version: str = "0.1.0") -> dict[str, Check]:
+    return {check.subject: check for check in installation_checks(installation, in_use, version, NOW)}
 
 
 def test_a_whole_installation_is_fine() -> None:
-    assert {check.state for check in checks(FINE, [Mode.COMPLETE]).values()} == {CheckState.OK}
+    assert {check.state for check in checks(FINE, Mode.COMPLETE).values()} == {CheckState.OK}
     assert checks(FINE)["controller"].found == "2 of 2 pods ready"
-    assert checks(FINE)["Lease pvc-prebinder-system/pvc-prebinder"].found == (
-        "held by pvc-prebinder-a_1, renewed 2s ago"
-    )
+    assert checks(FINE)["Lease pvc-prebinder-system/pvc-prebinder"].found == ("held by pvc-prebinder-a, renewed 2s ago")
 
 
 def test_without_an_installation_there_is_one_note() -> None:
@@ -75,7 +78,7 @@ STALE = InstalledLease("pvc-prebinder-a_1", NOW - timedelta(minutes=3), 15)
         ),
         pytest.param(replace(FINE, lease=None), LEASE, "does not exist, or you may not read it", id="no Lease"),
         pytest.param(replace(FINE, lease=InstalledLease("", NOW, 1)), LEASE, "held by no one", id="released"),
-        pytest.param(replace(FINE, lease=STALE), LEASE, "pvc-prebinder-a_1 renewed it 3m ago", id="stale"),
+        pytest.param(replace(FINE, lease=STALE), LEASE, "pvc-prebinder-a renewed it 3m ago", id="stale"),
         pytest.param(
             replace(FINE, gate=Policies(frozenset({"g"}), frozenset())),
             "gate policy",
@@ -98,8 +101,8 @@ def test_what_does_not_work_is_a_problem(installation: Installation, subject: st
 def test_mode_complete_on_a_class_without_the_component_is_a_problem() -> None:
     installation = replace(FINE, rights=STATUS)
     subject = "rights of pvc-prebinder-system/pvc-prebinder"
-    assert checks(installation, [Mode.PREBIND])[subject].state is CheckState.OK
-    missing = checks(installation, [Mode.COMPLETE])[f"{subject}: patch persistentvolumes/status"]
+    assert checks(installation, Mode.PREBIND)[subject].state is CheckState.OK
+    missing = checks(installation, Mode.COMPLETE)[f"{subject}: patch persistentvolumes/status"]
     assert missing.state is CheckState.PROBLEM
     assert "component complete" in missing.meaning
 
@@ -109,7 +112,34 @@ def test_gated_pods_of_a_class_with_a_mode_need_the_right_to_remove_the_gate() -
     installation = replace(FINE, rights={**RIGHTS, gate: False})
     subject = f"rights of pvc-prebinder-system/pvc-prebinder: {gate}"
     assert subject not in checks(installation)
-    assert checks(installation, [Mode.PREBIND])[subject].state is CheckState.PROBLEM
+    assert checks(installation, Mode.PREBIND)[subject].state is CheckState.PROBLEM
+
+
+def without(*parts: str) -> Installation:
+    return replace(FINE, rights={need: need.part not in parts for need in CONTROLLER.rights})
+
+
+@pytest.mark.parametrize(
+    ("in_use", "noted"),
+    [
+        pytest.param(InUse(frozenset({Mode.COMPLETE})), {HOLDS}, id="nothing of them"),
+        pytest.param(InUse(frozenset({Mode.PREBIND}), new_nodes=True), {HOLDS, KARPENTER}, id="new nodes"),
+        pytest.param(InUse(frozenset({Mode.PROVISION})), {HOLDS, SNAPSHOTS}, id="mode provision"),
+    ],
+)
+def test_a_component_that_is_left_out_is_no_problem(in_use: InUse, noted: set[str]) -> None:
+    by_name = by_subject(without(HOLDS, KARPENTER, SNAPSHOTS), in_use)
+    assert {subject for subject, check in by_name.items() if check.state is not CheckState.OK} == noted
+    assert {by_name[part].found for part in noted} == {"not installed"}
+
+
+def test_half_of_a_component_is_a_problem() -> None:
+    quotas = [need for need in CONTROLLER.rights if need.part == HOLDS and need.resource.plural == "resourcequotas"]
+    check = checks(replace(FINE, rights={**RIGHTS, **dict.fromkeys(quotas, False)}))[HOLDS]
+    assert (check.state, check.found) == (
+        CheckState.PROBLEM,
+        "not granted: list resourcequotas, watch resourcequotas",
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """`pvc-prebinder replace`: gives a pod another volume for one that is lost."""
 
 import asyncio
+from datetime import timedelta
 from typing import Final
 
 import cloup
@@ -12,6 +13,7 @@ from kube.clock import SystemClock
 from kube.plain_text import shell
 from prebinder.command_line.cluster_access import ClusterAccess, access_flags, connection
 from prebinder.command_line.command import Command
+from prebinder.command_line.parameters import TIMEOUT
 from prebinder.config.settings import LoggingSettings, LogLevel
 from prebinder.errors import CommandError, ExitCode, UsageError
 from prebinder.replace.carrying_out import Forbids, Replacer
@@ -43,7 +45,11 @@ _KINDS: Final = ("pod", "pods", "po")
 @cloup.option("--abandon", is_flag=True, help="give up volumes that are out of reach, but not proven to be lost")
 @cloup.option("--give-back", is_flag=True, help="return to the volume that an earlier replacement kept")
 @cloup.option(
-    "--timeout", default=300.0, metavar="SECONDS", help="wait so long for others after each step; default 300"
+    "--timeout",
+    type=TIMEOUT,
+    default=timedelta(minutes=5),
+    metavar="DURATION",
+    help="wait so long for others after each step, such as 10m; default 5m",
 )
 @access_flags
 def command(  # noqa: PLR0913 - one for each flag
@@ -54,7 +60,7 @@ def command(  # noqa: PLR0913 - one for each flag
     is_confirmed: bool,
     abandon: bool,
     give_back: bool,
-    timeout: float,
+    timeout: timedelta,
 ) -> int:
     """Gives a pod of a StatefulSet, or of another owner that creates it again, another volume for one that is lost.
 
@@ -71,10 +77,8 @@ def command(  # noqa: PLR0913 - one for each flag
     kind, slash, name = pod.partition("/")
     if not slash or kind not in _KINDS or not name:
         raise UsageError(f'expected pod/NAME, found "{pod}"')
-    if timeout < 0:
-        raise UsageError(f"--timeout: expected at least 0 seconds, found {timeout:g}")
     request = ReplaceRequest(abandon=abandon, give_back=give_back)
-    return asyncio.run(_replace(access, (namespace, name), request, timeout if is_confirmed else None))
+    return asyncio.run(_replace(access, (namespace, name), request, timeout.total_seconds() if is_confirmed else None))
 
 
 async def _replace(access: ClusterAccess, pod: tuple[str, str], request: ReplaceRequest, patience: float | None) -> int:

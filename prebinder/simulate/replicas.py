@@ -44,7 +44,8 @@ class ReplicaAnswer(Struct, frozen=True, rename="camel"):
         zone = f"; {self.runs_out_first} runs out first" if self.runs_out_first else ""
         count = len(self.placed)
         if self.wanted is None:
-            return f"{count} more replica{'s' if count != 1 else ''} fit{'s' if count == 1 else ''}{zone}."
+            end = "" if self.missing is None else f" Nothing fits replica {self.missing}: {self.why}"
+            return f"{count} more replica{'s' if count != 1 else ''} fit{'s' if count == 1 else ''}{zone}.{end}"
         if self.missing is None:
             return f"{self.stateful_set}: volumes and nodes for {self.wanted} replicas are there{zone}."
         return f"{self.stateful_set}: nothing fits replica {self.missing}{zone}: {self.why}"

@@ -37,7 +37,12 @@ def cluster(directory: Path, **more: object) -> str:
     [
         pytest.param(["--scale=statefulset/db=6"], 0, "volumes and nodes for 6 replicas are there.", id="all fit"),
         pytest.param(["--scale=sts/db=12"], 3, "nothing fits replica 10; zone-a runs out first", id="too many"),
-        pytest.param(["--fill=statefulset/db"], 0, "10 more replicas fit; zone-a runs out first.", id="fill"),
+        pytest.param(
+            ["--fill=statefulset/db"],
+            0,
+            "10 more replicas fit; zone-a runs out first. Nothing fits replica 10: web/data-db-10: StaticOnlyNoMatch",
+            id="fill",
+        ),
     ],
 )
 def test_it_says_what_fits(

@@ -13,6 +13,9 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 # A subset of the tests: make test ARGS='tests/kube -k quantity'
 ARGS ?=
+# Compiled modules are kept, also where images for containers turn that off: tests start hundreds of processes, and each
+# would compile all that it imports.
+export PYTHONDONTWRITEBYTECODE :=
 
 help: ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

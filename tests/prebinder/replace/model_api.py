@@ -63,7 +63,7 @@ class ModelApi:
         return self.objects.get((plural, key))
 
     def all(self, plural: str) -> list[Object]:
-        return [document for (kind, _), document in sorted(self.objects.items()) if kind == plural]
+        return [self.objects[each] for each in sorted(each for each in self.objects if each[0] == plural)]
 
     def remove(self, plural: str, key: str) -> None:
         self._version += 1

@@ -30,6 +30,11 @@ PAGE: Final = ROOT / "docs" / "afternoon.md"
 SOURCE: Final = "https://git.example.com/platform/pvc-prebinder"
 DISKS: Final = ("/mnt/data", "/mnt/log")
 """What the volumes of the example are on their node."""
+ZONE_LABEL: Final = "topology.kubernetes.io/zone"
+ZONE_OF_EXAMPLE: Final = "zone-b"
+"""In which the example has a volume for each claim."""
+KEPT: Final = re.compile(r"HOME|LANG|PIP_.*|SSL_CERT_.*|.*_CA_BUNDLE|.*_PROXY", re.IGNORECASE)
+"""Variables by which pip reaches its index."""
 END: Final = "-- end of "
 WINDOW: Final = (40, 120)
 """Rows and columns of the terminal."""
@@ -240,7 +245,7 @@ def environment_for(cluster: DevCluster, folder: Path) -> dict[str, str]:
     python.chmod(0o755)
     git = programs / "gitconfig"
     git.write_text(f'[url "{ROOT}"]\n\tinsteadOf = {SOURCE}\n[safe]\n\tdirectory = *\n', encoding="utf-8")
-    kept = {name: value for name, value in os.environ.items() if name.startswith("PIP_") or name in {"HOME", "LANG"}}
+    kept = {name: value for name, value in os.environ.items() if KEPT.fullmatch(name)}
     return {
         **kept,
         "GIT_CONFIG_GLOBAL": str(git),
@@ -258,7 +263,7 @@ async def recorded(image: Path) -> str:
     await cluster.start()
     try:
         await cluster.node.load(image)
-        await cluster.run_kubectl("label", "node", "--all", "--overwrite", "topology.kubernetes.io/zone=zone-b")
+        await cluster.run_kubectl("label", "node", "--all", "--overwrite", f"{ZONE_LABEL}={ZONE_OF_EXAMPLE}")
         return await asyncio.to_thread(transcript, cluster)
     finally:
         await cluster.stop()

@@ -1,8 +1,8 @@
 """`python -m bench.mutants`: put defects into rules and writers, one at a time, and count those that the unit tests at
 the same path find.
 
-Verdicts are kept in bench/results/mutants, so that a run that was interrupted continues; delete the folder after a
-change of the product or its tests.
+Verdicts are kept in bench/results/mutants, so that a run that was interrupted continues; --again judges survivors once
+more, after new tests. Delete the folder after a change of the product.
 """
 
 import argparse
@@ -15,6 +15,8 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
+
+from bench.mutants.session import sample
 
 ROOT: Final = Path(__file__).parents[2]
 RESULTS: Final = ROOT / "bench" / "results" / "mutants"
@@ -33,35 +35,46 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rooms", nargs="+", default=_rooms(), help="folders of the product (pure ones, and writers)")
     parser.add_argument("--each", type=int, default=10, help="defects in each room (10)")
     parser.add_argument("--seed", type=int, default=1, help="which ones (1)")
+    parser.add_argument("--again", action="store_true", help="judge survivors once more: there are new tests")
     parser.add_argument("--bar", type=float, default=92.0, help="per cent that have to be found (92)")
     options = parser.parse_args(arguments)
     RESULTS.mkdir(parents=True, exist_ok=True)
-    verdicts = [verdict for room in options.rooms for verdict in _verdicts(room, options.each, options.seed)]
-    counted = Counter(verdicts)
-    judged = len(verdicts) - counted["unclear"]
-    share = 100 * (judged - counted["survived"]) / max(1, judged)
-    print(f"{judged - counted['survived']} of {judged} found: {share:.0f} %; unclear: {counted['unclear']}")
+    counted = Counter[str]()
+    for room in options.rooms:
+        verdicts = Counter(_verdicts(room, options.each, options.seed, again=options.again))
+        print(f"{room}: {_number_found(verdicts)} of {_number_judged(verdicts)} found", flush=True)
+        counted += verdicts
+    share = 100 * _number_found(counted) / max(1, _number_judged(counted))
+    print(f"{_number_found(counted)} of {_number_judged(counted)} found: {share:.0f} %; unclear: {counted['unclear']}")
     return int(share < options.bar)
 
 
-def _verdicts(room: str, each: int, seed: int) -> list[str]:
+def _number_judged(verdicts: Counter[str]) -> int:
+    return verdicts.total() - verdicts["unclear"]
+
+
+def _number_found(verdicts: Counter[str]) -> int:
+    return _number_judged(verdicts) - verdicts["survived"]
+
+
+def _verdicts(room: str, each: int, seed: int, *, again: bool) -> list[str]:
     """Return the verdicts on a room's sample, by the tests at the same path."""
     name = room.replace("/", "-")
-    kept = RESULTS / f"{name}-{seed}.jsonl"
-    what = {
-        "files": [str(path.relative_to(ROOT)) for path in sorted((ROOT / room).glob("*.py"))],
-        "each": each,
-        "seed": seed,
-        "record": str(RESULTS / f"{name}.json"),
-        "verdicts": str(kept),
-    }
+    kept, record = RESULTS / f"{name}-{seed}.jsonl", RESULTS / f"{name}.json"
+    files = [str(path.relative_to(ROOT)) for path in sorted((ROOT / room).glob("*.py"))]
+    if again and kept.exists():
+        record.unlink(missing_ok=True)
+        stay = [line for line in kept.read_text().splitlines() if json.loads(line)[1] in {"found", "hangs"}]
+        kept.write_text("".join(f"{line}\n" for line in stay))
+    what = {"files": files, "each": each, "seed": seed, "record": str(record), "verdicts": str(kept)}
     tests = [str(path) for path in sorted((ROOT / "tests" / room).glob("test_*.py"))]
     if not tests:
         return []
     subprocess.run(
         [sys.executable, *PYTEST, *tests], check=False, cwd=ROOT, env={**os.environ, "MUTANTS": json.dumps(what)}
     )
-    return [json.loads(line)[1] for line in kept.read_text().splitlines()] if kept.exists() else []
+    known = dict(json.loads(line) for line in kept.read_text().splitlines()) if kept.exists() else {}
+    return [known[key] for key, _ in sample(files, each, seed) if key in known]
 
 
 def _rooms() -> list[str]:

@@ -10,7 +10,11 @@ _SWAPPED: Final[dict[type[ast.cmpop], str]] = {
     ast.Is: "is not", ast.IsNot: "is", ast.In: "not in", ast.NotIn: "in",
 }  # fmt: skip
 _SILENT: Final = frozenset({"logger"})
-"""Who is called for people only: what is logged is no promise of a rule or a writer."""
+"""Who is called for people only: what is logged, and on which condition, is no promise of a rule or a writer."""
+_GENERIC: Final = frozenset(
+    {"Counter", "OrderedDict", "defaultdict", "deque", "dict", "frozenset", "list", "set", "tuple"}
+)
+"""What `[` makes a type of: its elements are for mypy."""
 _Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 _Node: TypeAlias = ast.stmt | ast.expr
 
@@ -66,17 +70,22 @@ class _Finder(ast.NodeVisitor):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             self._visit_function(node)
             return
+        if _only_logs(node, self._text):
+            return
         for kind, offers in _OFFERS:
             if isinstance(node, kind):
                 for target, text, what in offers(node, self._text):
                     self._add(target, text, what)
+        self._visit_parts(node)
+
+    def _visit_parts(self, node: ast.AST) -> None:
         for name, child in ast.iter_fields(node):
             # Types, and what only they say, are for mypy.
             if name in {"annotation", "returns", "decorator_list", "bases", "slice"} and not isinstance(
                 child, ast.expr
             ):
                 continue
-            if name != "annotation":
+            if name != "annotation" and not (name == "slice" and _is_type(node)):
                 for each in child if isinstance(child, list) else [child]:
                     if isinstance(each, ast.AST):
                         self.visit(each)
@@ -105,26 +114,40 @@ _Text: TypeAlias = Callable[[_Node], str]
 _Offer: TypeAlias = tuple[_Node, str, str]
 
 
+def _only_logs(node: ast.AST, text: _Text) -> bool:
+    """Whether a statement does nothing but log, on a condition or without."""
+    if isinstance(node, ast.If):
+        return all(_only_logs(each, text) for each in (*node.body, *node.orelse))
+    called = node.value if isinstance(node, ast.Expr) else None
+    return isinstance(called, ast.Call) and text(called).partition(".")[0] in _SILENT
+
+
+def _is_type(node: ast.AST) -> bool:
+    return isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id in _GENERIC
+
+
 def _left_out(node: ast.stmt, text: _Text) -> Iterator[_Offer]:
     """A call or an await whose value is not used, a raise, an assignment to what others read."""
     called = node.value if isinstance(node, ast.Expr) else None
     called = called.value if isinstance(called, ast.Await) else called
     stored = isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Attribute | ast.Subscript)
-    logs = isinstance(called, ast.Call) and text(called).partition(".")[0] in _SILENT
-    if (
-        (isinstance(called, ast.Call) and not logs)
-        or stored
-        or isinstance(node, ast.Raise | ast.AugAssign | ast.Delete)
-    ):
+    if isinstance(called, ast.Call) or stored or isinstance(node, ast.Raise | ast.AugAssign | ast.Delete):
         yield node, "pass", f"left out: {_short(text(node))}"
 
 
 def _negated(node: ast.If | ast.While | ast.IfExp, text: _Text) -> Iterator[_Offer]:
-    yield node.test, f"(not ({text(node.test)}))", f"expression negated: {_short(text(node.test))}"
+    yield from _opposite(node.test, text)
 
 
 def _filters_negated(node: ast.comprehension, text: _Text) -> Iterator[_Offer]:
     for test in node.ifs:
+        yield from _opposite(test, text)
+
+
+def _opposite(test: ast.expr, text: _Text) -> Iterator[_Offer]:
+    """Nothing for `==`, `is` and `in`: swapped, they say the same."""
+    orders = isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Lt | ast.LtE | ast.Gt | ast.GtE)
+    if orders or not isinstance(test, ast.Compare) or len(test.ops) > 1:
         yield test, f"(not ({text(test)}))", f"expression negated: {_short(text(test))}"
 
 

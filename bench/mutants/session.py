@@ -8,14 +8,15 @@ file is changed, and nothing is imported or collected again.
 import gc
 import json
 import os
-import random
 import signal
 import sys
 import tempfile
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from functools import cache, partial
+from hashlib import sha256
 from itertools import islice
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType
@@ -45,21 +46,32 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
     record: Record = json.loads(record_file.read_text())
     verdicts = Path(options["verdicts"])
     known = dict(json.loads(line) for line in verdicts.read_text().splitlines()) if verdicts.exists() else {}
-    for mutation in _sample(options["files"], options["each"], options["seed"]):
-        key = f"{mutation.path}:{mutation.line} {mutation.what}"
+    for key, mutation in sample(options["files"], options["each"], options["seed"]):
         if key not in known:
             known[key] = _judged(mutation, record, items)
             with verdicts.open("a") as file:
                 file.write(json.dumps([key, known[key]]) + "\n")
-        print(f"{known[key]:9}{key}", file=sys.stderr, flush=True)
+        print(f"{known[key]:9}{mutation.path}:{mutation.line} {mutation.what}", file=sys.stderr, flush=True)
     return True
 
 
-def _sample(files: Sequence[str], count: int, seed: int) -> Iterator[Mutation]:
-    """Yield that many mutations inside functions, of all files alike."""
-    choice = [each for file in files for each in mutations(file, Path(file).read_text()) if each.function]
-    random.Random(seed).shuffle(choice)
-    return islice((each for each in choice if is_python(each.apply(Path(each.path).read_text()))), count)
+def sample(files: Sequence[str], count: int, seed: int) -> Iterator[tuple[str, Mutation]]:
+    """Yield that many mutations inside functions with their names, of all files alike. Each has its place in the order
+    by its own text: a sample stays what it was when other lines come and go.
+    """
+    named, seen = dict[str, Mutation](), Counter[tuple[str, str]]()
+    for each in (each for file in files for each in mutations(file, _source(file)) if each.function):
+        seen[each.path, each.what] += 1
+        named[f"{each.path} {each.what} {seen[each.path, each.what]}"] = each
+    order = sorted(named, key=lambda name: sha256(f"{seed} {name}".encode()).digest())
+    chosen = ((name, named[name]) for name in order)
+    return islice((pair for pair in chosen if is_python(pair[1].apply(_source(pair[1].path)))), count)
+
+
+@cache
+def _source(path: str) -> str:
+    """Return the text of a module as it was at the first look: it may be changed while its mutations are judged."""
+    return Path(path).read_text()
 
 
 def _judged(mutation: Mutation, record: Record, items: dict[str, pytest.Item]) -> str:
@@ -137,7 +149,7 @@ def _first_failure(
 def _replace(mutation: Mutation) -> None:
     """Give every function made from the mutated one's code the code of the mutation."""
     original = str(Path(mutation.path).resolve())
-    source = mutation.apply(Path(mutation.path).read_text())
+    source = mutation.apply(_source(mutation.path))
     outermost = dict(_functions(compile(source, original, "exec", dont_inherit=True)))
     for function in [each for each in gc.get_objects() if isinstance(each, FunctionType)]:
         code = function.__code__

@@ -162,9 +162,10 @@ class Bookings:
         return READ_WRITE_ONCE_POD in self._view.snapshot.claims[claim_key].access_modes
 
     def _suits(self, booked: Booked, name: str) -> bool:
-        known = self._suiting.get((booked.key, name))
+        place = booked.key, name
+        known = self._suiting.get(place)
         if known is None:
-            known = self._suiting[booked.key, name] = self._has_all(booked, name)
+            known = self._suiting[place] = self._has_all(booked, name)
         return known
 
     def _has_all(self, booked: Booked, name: str) -> bool:

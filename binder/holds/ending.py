@@ -121,7 +121,7 @@ def _without_claim(
         return HoldCause.NAMESPACE_GONE, ""
     formed = replica_of(hold.claim, world.sets)
     wanting = formed if formed is not None and formed[0].uid == hold.set_uid else None
-    if wanting is None and hold.set_uid not in {owner.uid for owner in world.sets.values()}:
+    if hold.set_uid not in {owner.uid for owner in world.sets.values()}:
         if formed is not None and _is_wanted(volume, formed, view):
             return Adoption(volume, formed[0].uid)
         missing = now - world.missing_since.get(hold.set_uid, now)

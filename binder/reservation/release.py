@@ -280,9 +280,9 @@ def _names(claim: Claim, volume_name: str, annotations: Annotations) -> bool:
 
 def _held_for(claim: Claim, snapshot: Snapshot, annotations: Annotations) -> Iterator[tuple[Volume, VolumeReservation]]:
     for name in snapshot.volumes_reserved_for.get(claim.key, ()):
-        volume = snapshot.volumes.get(name)
-        reservation = annotations.reservation_of(volume) if volume is not None else None
-        if volume is not None and reservation is not None and reservation.is_for(claim):
+        volume = snapshot.volumes[name]
+        reservation = annotations.reservation_of(volume)
+        if reservation is not None and reservation.is_for(claim):
             yield volume, reservation
 
 

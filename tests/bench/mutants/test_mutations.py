@@ -8,12 +8,17 @@ SOURCE = '''
 async def write(volume, lock, ready):
     """Never a docstring."""
     await ready()
-    logger.info("not what is logged")
+    logger.info("not what is logged", "first" if lock else (1, 2))
+    if lock > 3:
+        logger.info("nor when")
+    kept = dict[str, tuple[int, str]]()
     async with lock:
         if volume.phase == "Bound" and not volume.deleting:
             raise ValueError(
                 "é"
             )
+    if volume.uid is None:
+        return None
     volume.seen = [each for each in volume.users if each > 3]
     return volume, lock
 '''
@@ -37,6 +42,7 @@ def test_a_removed_write_check_lock_and_element_are_among_them() -> None:
         'expression without the operand volume.phase == "Bound"',
         'left out: raise ValueError( "é" )',
         "left out: volume.seen = [each for each in volume.users if each > 3]",
+        "expression swapped: volume.uid is None -> is not",
         "expression negated: each > 3",
         "expression swapped: each > 3 -> >=",
         "expression without the element lock",

@@ -6,6 +6,7 @@ from binder.model.decision import Mode, Reserve
 from binder.model.view import PlanSettings
 from binder.model.waiting_pod import all_waiting
 from binder.planning.plan import plan
+from kube.objects.constraints import Constraints, HostPort
 from kube.objects.model import BIND_COMPLETED, READ_WRITE_ONCE_POD, SELECTED_NODE, Record
 from tests.binder.views import NOW, view
 from tests.builders import claim, csi_node, node, pod, storage_class, volume
@@ -142,3 +143,26 @@ def test_a_volume_that_names_a_claim_it_is_too_small_for_ties_its_pod_to_no_node
     small = volume("a", size="1Gi", claim="default/data", node="n1")
     committed = volume("b", claim="default/data", node="n2")
     assert places(*nodes(8, 8), small, committed, claim("data"), pod("web", claims=["data"])) == {"web": "n2"}
+
+
+def test_room_is_kept_for_a_pod_nominated_for_the_node() -> None:
+    soon = pod("soon", requests={"cpu": "5"}, nominated_node="n1")
+    assert places(*nodes(8), *waiting("late", "5", at="n1")) == {"late": "n1"}
+    assert places(*nodes(8), soon, *waiting("late", "5", at="n1")) == {}
+    assert places(*nodes(8), soon, *waiting("late", "3", at="n1")) == {"late": "n1"}
+
+
+def test_the_volumes_of_a_nominated_pod_count_as_attached() -> None:
+    limited = csi_node("n1", limits={"disk.csi.example": 1})
+    soon = waiting("soon", "1", at="n1", nominated_node="n1")
+    assert places(*nodes(8), limited, *soon, *waiting("late", "1", at="n1")) == {}
+    assert places(*nodes(8), limited, *soon, pod("late", claims=["soon"], requests={"cpu": "1"})) == {"late": "n1"}
+
+
+def test_what_one_node_lacks_another_may_have() -> None:
+    """A port of the first is taken; each node is asked for itself."""
+    port = Constraints(ports=(HostPort(80),))
+    there = pod("there", node="n1", phase="Running", constraints=port)
+    web = waiting("web", "1", constraints=port)
+    assert places(*nodes(8, 8), there, *web) == {"web": "n2"}
+    assert places(*nodes(8), there, *web) == {}

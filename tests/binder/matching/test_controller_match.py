@@ -106,6 +106,7 @@ def test_a_claim_that_waits_gets_only_what_is_reserved_for_it() -> None:
 
 def test_nothing_fits_and_a_provisioner_makes_one() -> None:
     assert match(claim(), []).reason == Reason.NO_VOLUME_FITS
+    assert match(claim(storage_class=""), []).reason == Reason.NO_VOLUME_FITS
     dynamic = {"fast": storage_class(binding_mode="Immediate", provisioner="disk.csi.example")}
     assert match(claim(), [], dynamic).reason == Reason.DYNAMIC_CLASS
 

@@ -14,6 +14,7 @@ from binder.reservation.release import (
     may_clear,
     release_of_claim,
     release_of_volume,
+    take_back,
 )
 from kube.objects.model import BIND_COMPLETED, Claim, Record, Volume
 from kube.store.store import snapshot_of
@@ -302,3 +303,51 @@ def test_of_two_volumes_the_one_the_claim_binds_to_stays() -> None:
 )
 def test_the_safe_rule(phase: str, claim: Claim | None, allowed: bool) -> None:
     assert may_clear(held(phase=phase), claim) is allowed
+
+
+RECREATED = wanted(uid="new")
+FOR_A_THIRD = reservation("other") | WRITTEN
+
+
+@pytest.mark.parametrize(
+    ("there", "present", "clear"),
+    [
+        pytest.param(held(), wanted(), True, id="as it was written"),
+        pytest.param(held(), None, True, id="the claim is gone"),
+        pytest.param(held(), RECREATED, True, id="the claim was created again"),
+        pytest.param(held(claim=None), wanted(), False, id="no claimRef"),
+        pytest.param(held(claim=reference("default/other")), wanted(), False, id="given to another claim"),
+        pytest.param(held(annotations=reservation("data")), wanted(), False, id="another writer's claimRef"),
+        pytest.param(held(annotations=WRITTEN), wanted(), True, id="the record of the claimRef alone"),
+        pytest.param(held(annotations=FOR_A_THIRD), wanted(), True, id="reserved for another claim since"),
+        pytest.param(held(phase="Bound"), wanted(), False, id="bound"),
+        pytest.param(held(annotations={}), wanted(), None, id="nothing of ours"),
+        pytest.param(
+            held(annotations=reservation("data", reserved_for_uid="new") | WRITTEN),
+            RECREATED,
+            None,
+            id="held for the claim created again",
+        ),
+        pytest.param(
+            held(annotations=reservation("data") | WRITTEN | {Annotations().hold_claim: "default/data"}),
+            wanted(),
+            None,
+            id="kept for a name",
+        ),
+    ],
+)
+def test_an_attempt_takes_back_what_it_wrote_and_nothing_else(
+    there: Volume, present: Claim | None, clear: bool | None
+) -> None:
+    records = (there, PLACE) if present is None else (there, present, PLACE)
+    release = take_back("pv-1", wanted(), snapshot_of(records), Annotations())
+    assert (release and release.clear_reference) == clear
+    assert release is None or release.claim == present or present in (None, RECREATED)
+
+
+def test_a_claim_ref_that_this_attempt_wrote_needs_no_record() -> None:
+    there = snapshot_of([held(annotations={}), wanted(), PLACE])
+    release = take_back("pv-1", wanted(), there, Annotations(), written=True)
+    assert release is not None
+    assert release.clear_reference
+    assert take_back("pv-2", wanted(), there, Annotations(), written=True) is None

@@ -1,5 +1,6 @@
 """Bodies of writes say only what changes."""
 
+import msgspec
 import pytest
 
 from binder.reservation.contract import Annotations
@@ -7,6 +8,7 @@ from binder.reservation.writes import (
     Patch,
     bind_claim,
     bind_volume,
+    claim_status_bound,
     give_back_volume,
     release_claim,
     release_volume,
@@ -94,3 +96,34 @@ def test_a_node_is_selected_and_the_selection_is_rolled_back() -> None:
     key = "volume.kubernetes.io/selected-node"
     assert select_node("node-1") == {"metadata": {"annotations": {key: "node-1"}}}
     assert select_node(None) == {"metadata": {"annotations": {key: None}}}
+
+
+@pytest.mark.parametrize(
+    ("volume", "status"),
+    [
+        pytest.param(
+            {"metadata": {}, "spec": {"capacity": {"storage": "10Gi"}, "accessModes": ["ReadWriteOnce"]}},
+            {"phase": "Bound", "accessModes": ["ReadWriteOnce"], "capacity": {"storage": "10Gi"}},
+            id="usual",
+        ),
+        pytest.param(
+            {
+                "metadata": {"annotations": {"volume.alpha.kubernetes.io/pre-resize-capacity": "5Gi"}},
+                "spec": {
+                    "capacity": {"storage": "10Gi"},
+                    "accessModes": ["ReadWriteMany"],
+                    "volumeAttributesClassName": "gold",
+                },
+            },
+            {
+                "phase": "Bound",
+                "accessModes": ["ReadWriteMany"],
+                "capacity": {"storage": "5Gi"},
+                "currentVolumeAttributesClassName": "gold",
+            },
+            id="before its file system grew, with an attributes class",
+        ),
+    ],
+)
+def test_a_claims_status_says_what_its_volume_offers(volume: dict[str, object], status: dict[str, object]) -> None:
+    assert claim_status_bound(msgspec.Raw(msgspec.json.encode(volume))) == {"status": status}

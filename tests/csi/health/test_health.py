@@ -126,6 +126,11 @@ def test_a_finding_carries_the_latest_words() -> None:
     assert (finding.reason, finding.message, finding.source, finding.since) == ("Slower", "still", "another", minute(0))
 
 
+def test_waiting_for_more_answers_is_as_old_as_the_silence_before_them() -> None:
+    assert [record.current.since for record in history("??D", SLOW)] == [minute(0)] * 3
+    assert history("D", SLOW)[-1].current.since == minute(0)
+
+
 @pytest.mark.parametrize(
     ("observed", "transitions"),
     [

@@ -186,6 +186,18 @@ async def test_work_stops_before_another_may_begin_when_the_server_fails(state: 
         assert worker.metrics.reported == [True, False, True]
 
 
+async def test_a_candidate_that_begins_during_an_outage_leads_after_it() -> None:
+    clock = FakeClock()
+    server = LeaseServer(clock)
+    server.state = "down"
+    async with electing(worker := Worker("a", clock, server)):
+        await clock.advance(30)
+        assert not worker.is_working()
+        server.state = "up"
+        await clock.advance(10)
+        assert worker.is_working()
+
+
 async def test_a_short_outage_does_not_cost_the_lease() -> None:
     clock = FakeClock()
     server = LeaseServer(clock)

@@ -66,6 +66,32 @@ def test_what_is_known_is_not_computed_again() -> None:
     assert computed == ["a", "bb"]
 
 
+def test_when_there_is_no_room_left_everything_is_dropped_and_room_is_there_again() -> None:
+    computed: list[str] = []
+    each = size_of("a") + size_of(1)
+
+    @remembered(2 * each)
+    def length(text: str) -> int:
+        computed.append(text)
+        return len(text)
+
+    for text in "ab" * 2 + "cdcd":
+        length(text)
+    assert "".join(computed) == "abcd"
+
+
+def test_what_takes_just_all_of_the_room_is_known() -> None:
+    computed: list[str] = []
+
+    @remembered(size_of("a") + size_of(1))
+    def length(text: str) -> int:
+        computed.append(text)
+        return len(text)
+
+    assert [length("a"), length("a")] == [1, 1]
+    assert computed == ["a"]
+
+
 def test_too_large_an_argument_leaves_the_others_known() -> None:
     computed: list[str] = []
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kube.rules.duration import format_duration, parse_duration
+from kube.rules.duration import age_text, format_duration, parse_duration
 
 
 @pytest.mark.parametrize(
@@ -47,3 +47,14 @@ def test_writes_as_kubernetes_does(seconds: float, text: str) -> None:
 def test_what_is_written_reads_back(milliseconds: int) -> None:
     duration = timedelta(milliseconds=milliseconds)
     assert parse_duration(format_duration(duration)) == duration
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (-1, "0s"), (59, "59s"), (60, "1m"), (3_599, "59m"), (3_600, "1h"), (86_400, "24h"), (172_799, "47h"),
+        (172_800, "2d"), (31_536_000, "365d"),
+    ],
+)  # fmt: skip
+def test_an_age_is_printed_as_kubectl_does(seconds: float, text: str) -> None:
+    assert age_text(timedelta(seconds=seconds)) == text

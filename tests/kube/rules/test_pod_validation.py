@@ -97,8 +97,15 @@ def test_a_problem_names_its_place(pod: model.Pod, path: str) -> None:
 
 
 def test_the_words() -> None:
-    complaints = problems(tolerating("a", "Like"))
-    assert list(map(str, complaints)) == ['spec.tolerations[0].operator: expected one of Exists, Equal, found "Like"']
+    complaints = [
+        *problems(tolerating("a", "Like")),
+        *problems(spreading(SpreadConstraint(1, ""), SpreadConstraint(1, "a b"))),
+    ]
+    assert list(map(str, complaints)) == [
+        'spec.tolerations[0].operator: expected one of Exists, Equal, found "Like"',
+        "spec.topologySpreadConstraints[0].topologyKey: expected a label key, found nothing",
+        'spec.topologySpreadConstraints[1].topologyKey: expected a label key, found "a b"',
+    ]
 
 
 def test_a_good_pod_has_none() -> None:

@@ -60,6 +60,8 @@ def test_label_selector(selector: LabelSelector | None, matches: bool) -> None:
         (Requirement("/a", "Exists"), "'/a' is not a label key"),
         (Requirement("a/b/c", "Exists"), "'a/b/c' is not a label key"),
         (Requirement("x" * 64, "Exists"), f"'{'x' * 64}' is not a label key"),
+        (Requirement("p" * 254 + "/a", "Exists"), f"'{'p' * 254}/a' is not a label key"),
+        (Requirement("p" * 253 + "/a", "Exists"), None),
         (Requirement("zone", "In", ("a b",)), "'a b' is not a label value"),
         (Requirement("zone", "In", ("a", "-b")), "'-b' is not a label value"),
         (Requirement("zone", "In", ("",)), None),

@@ -1,6 +1,7 @@
 import pytest
 
 from kube.objects.labels import NodeSelector, NodeSelectorTerm, Requirement
+from kube.objects.model import Volume
 from kube.rules.topology import (
     BETA_REGION_LABEL,
     BETA_ZONE_LABEL,
@@ -8,9 +9,11 @@ from kube.rules.topology import (
     REGION_LABEL,
     ZONE_LABEL,
     place_text,
+    volume_zone,
     volume_zone_matches,
     zone_of,
 )
+from tests import builders
 
 
 @pytest.mark.parametrize(
@@ -89,3 +92,33 @@ def term(*requirements: tuple[str, str, tuple[str, ...]]) -> NodeSelectorTerm:
 )
 def test_a_place_is_named_by_the_key_of_any_driver(terms: list[NodeSelectorTerm], text: str) -> None:
     assert place_text(NodeSelector(tuple(terms))) == text
+
+
+OF_DRIVER = "topology.ebs.csi.aws.com/zone"
+
+
+def reached(*terms: NodeSelectorTerm, labelled: str = "") -> Volume:
+    return builders.volume(node_affinity=NodeSelector(terms), labels={ZONE_LABEL: labelled} if labelled else {})
+
+
+@pytest.mark.parametrize(
+    ("volume", "zone"),
+    [
+        pytest.param(builders.volume(), "", id="everywhere"),
+        pytest.param(builders.volume(labels={ZONE_LABEL: "b"}), "b", id="labelled"),
+        pytest.param(reached(term((ZONE_LABEL, "In", ("a",))), labelled="b"), "a", id="its affinity comes first"),
+        pytest.param(reached(term((ZONE_LABEL, "In", ("a",)), ("disk", "In", ("x",)))), "a", id="with another key"),
+        pytest.param(reached(term((ZONE_LABEL, "In", ("a", "b")))), "", id="two zones"),
+        pytest.param(reached(term((ZONE_LABEL, "NotIn", ("a",)))), "", id="all zones but one"),
+        pytest.param(reached(term((OF_DRIVER, "In", ("a",)))), "a", id="a driver's key"),
+        pytest.param(
+            reached(term((OF_DRIVER, "In", ("z",)), (ZONE_LABEL, "In", ("a",)))), "a", id="the known key first"
+        ),
+        pytest.param(
+            reached(term((OF_DRIVER, "In", ("a",)), (HOSTNAME_LABEL, "In", ("n1",)))), "", id="a driver's, narrowed"
+        ),
+        pytest.param(reached(term((REGION_LABEL, "In", ("r",)))), "", id="a region"),
+    ],
+)
+def test_a_volumes_zone_is_named_if_it_is_one(volume: Volume, zone: str) -> None:
+    assert volume_zone(volume) == zone

@@ -7,18 +7,18 @@ from urllib.parse import urlencode
 import msgspec
 from msgspec import Struct
 
-from binder.reservation.contract import parse_time
 from kube.client.transport import Transport
 from prebinder.preflight.cluster_checks import is_allowed, read_as
 from prebinder.preflight.doctor_checks import ADMISSION
 from prebinder.preflight.installation_checks import (
     CONTROLLER,
     Installation,
-    InstalledLease,
     InstalledPod,
     Policies,
 )
 from prebinder.preflight.requirements import Need, Requirements
+from why.facts import wire
+from why.facts.decode_details import lease_details
 
 _OURS: Final = {"labelSelector": "app.kubernetes.io/name=pvc-prebinder"}
 _COMPONENT: Final = "app.kubernetes.io/component"
@@ -55,16 +55,6 @@ class _PodList(Struct):
     items: list[_Pod] = []
 
 
-class _LeaseSpec(Struct, rename="camel"):
-    holder_identity: str | None = None
-    renew_time: str | None = None
-    lease_duration_seconds: float = 15.0
-
-
-class _Lease(Struct):
-    spec: _LeaseSpec = msgspec.field(default_factory=_LeaseSpec)
-
-
 class _PolicySpec(Struct, rename="camel"):
     policy_name: str = ""
 
@@ -83,7 +73,7 @@ async def read_installation(transport: Transport, wanted: Requirements, namespac
     pods = await read_as(transport, f"/api/v1/namespaces/{namespace}/pods?{urlencode(_OURS)}", _PodList)
     ours = None if pods is None else [_pod(pod) for pod in pods.items if pod.metadata.deletion_timestamp is None]
     lease = await read_as(
-        transport, f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{wanted.lease}", _Lease
+        transport, f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{wanted.lease}", wire.Lease
     )
     accounts = sorted({pod.account for pod in ours or () if pod.component == CONTROLLER})
     rights: dict[Need, bool | None] = {}
@@ -94,7 +84,7 @@ async def read_installation(transport: Transport, wanted: Requirements, namespac
     return Installation(
         namespace=namespace,
         pods=ours,
-        lease=None if lease is None else _lease(lease.spec),
+        lease=None if lease is None else lease_details(lease),
         lease_name=wanted.lease,
         rights=rights,
         gate=await _policies(transport, "mutatingadmissionpolicies"),
@@ -108,10 +98,6 @@ def _pod(pod: _Pod) -> InstalledPod:
     ready = any(each.type == "Ready" and each.status == "True" for each in pod.status.conditions or ())
     account = pod.spec.service_account_name
     return InstalledPod(pod.metadata.name, labels.get(_COMPONENT, ""), labels.get(_VERSION, ""), account, ready)
-
-
-def _lease(spec: _LeaseSpec) -> InstalledLease:
-    return InstalledLease(spec.holder_identity or "", parse_time(spec.renew_time), spec.lease_duration_seconds)
 
 
 async def _policies(transport: Transport, plural: str) -> Policies | None:

@@ -13,6 +13,7 @@ from kube.objects.api_resource import PODS
 from kube.rules.duration import age_text, format_duration
 from prebinder.preflight.doctor_checks import Check, CheckState
 from prebinder.preflight.requirements import KARPENTER, SNAPSHOTS, Need
+from why.facts.details import LeaseDetails
 
 CONTROLLER: Final = "controller"
 EXTENDER: Final = "extender"
@@ -34,15 +35,6 @@ class InstalledPod:
 
 
 @dataclass(frozen=True, slots=True)
-class InstalledLease:
-    """The controller's Lease. `duration` is in seconds."""
-
-    holder: str
-    renewed: datetime | None
-    duration: float
-
-
-@dataclass(frozen=True, slots=True)
 class Policies:
     """Names of policies, and of those that a binding makes effective."""
 
@@ -60,7 +52,7 @@ class Installation:
 
     namespace: str
     pods: Sequence[InstalledPod] | None
-    lease: InstalledLease | None
+    lease: LeaseDetails | None
     lease_name: str
     rights: Mapping[Need, bool | None]
     gate: Policies | None

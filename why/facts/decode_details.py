@@ -198,7 +198,11 @@ def event(raw: bytes | Raw) -> EventAbout:
 
 def lease(raw: bytes | Raw, sweeps: str) -> LeaseDetails:
     """Return a Lease; `sweeps` is the key of the annotation with the reports of sweeps."""
-    decoded = _LEASE.decode(raw)
+    return lease_details(_LEASE.decode(raw), sweeps)
+
+
+def lease_details(decoded: wire.Lease, sweeps: str = "") -> LeaseDetails:
+    """Return a decoded Lease; `sweeps` as of `lease`."""
     metadata, spec = decoded.metadata or wire.Metadata(), decoded.spec or wire.LeaseSpec()
     return LeaseDetails(
         namespace=metadata.namespace or "default",

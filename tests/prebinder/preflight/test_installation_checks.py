@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -10,7 +10,6 @@ from binder.model.decision import Mode
 from prebinder.preflight.doctor_checks import Check, CheckState
 from prebinder.preflight.installation_checks import (
     Installation,
-    InstalledLease,
     InstalledPod,
     InUse,
     Policies,
@@ -19,17 +18,24 @@ from prebinder.preflight.installation_checks import (
 )
 from prebinder.preflight.requirements import CONTROLLER, HOLDS, KARPENTER, SNAPSHOTS, Need
 from tests.builders import EPOCH
+from why.facts.details import LeaseDetails
 
 NOW = EPOCH + timedelta(hours=1)
 RIGHTS: Mapping[Need, bool | None] = dict.fromkeys(CONTROLLER.rights, True)
 BOTH = frozenset({"pvc-prebinder-pods", "pvc-prebinder-volumes"})
+
+
+def held(holder: str, renewed: datetime) -> LeaseDetails:
+    return LeaseDetails("pvc-prebinder-system", "pvc-prebinder", holder, renewed, duration=15.0)
+
+
 FINE = Installation(
     namespace="pvc-prebinder-system",
     pods=[
         InstalledPod("pvc-prebinder-a", "controller", "0.1.0", "pvc-prebinder", is_ready=True),
         InstalledPod("pvc-prebinder-b", "controller", "0.1.0", "pvc-prebinder", is_ready=True),
     ],
-    lease=InstalledLease("pvc-prebinder-a_1", NOW - timedelta(seconds=2), 15),
+    lease=held("pvc-prebinder-a_1", NOW - timedelta(seconds=2)),
     lease_name="pvc-prebinder",
     rights=RIGHTS,
     gate=Policies(frozenset({"pvc-prebinder-gate"}), frozenset({"pvc-prebinder-gate"})),
@@ -63,7 +69,7 @@ def test_without_an_installation_there_is_one_note() -> None:
 
 
 LEASE = "Lease pvc-prebinder-system/pvc-prebinder"
-STALE = InstalledLease("pvc-prebinder-a_1", NOW - timedelta(minutes=3), 15)
+STALE = held("pvc-prebinder-a_1", NOW - timedelta(minutes=3))
 
 
 @pytest.mark.parametrize(
@@ -77,7 +83,7 @@ STALE = InstalledLease("pvc-prebinder-a_1", NOW - timedelta(minutes=3), 15)
             id="none ready",
         ),
         pytest.param(replace(FINE, lease=None), LEASE, "does not exist, or you may not read it", id="no Lease"),
-        pytest.param(replace(FINE, lease=InstalledLease("", NOW, 1)), LEASE, "held by no one", id="released"),
+        pytest.param(replace(FINE, lease=held("", NOW)), LEASE, "held by no one", id="released"),
         pytest.param(replace(FINE, lease=STALE), LEASE, "pvc-prebinder-a renewed it 3m ago", id="stale"),
         pytest.param(
             replace(FINE, gate=Policies(frozenset({"g"}), frozenset())),

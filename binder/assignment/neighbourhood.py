@@ -19,9 +19,8 @@ from binder.matching.rejection import Reason, Rejection
 from binder.model.demand import Demand
 from kube.objects.constraints import NO_CONSTRAINTS, HostPort, InlineDisk, PodTerm
 from kube.objects.model import Node, Pod, Volume
-from kube.pod_topology.disk_conflicts import disks_of
-from kube.pod_topology.host_ports import conflicting_port, host_ports
 from kube.pod_topology.inter_pod_affinity import TermVerdict, apart, kept_away, near
+from kube.pod_topology.node_conflicts import conflicting_port, disks_of, host_ports
 from kube.pod_topology.placed_pods import PlacedPods
 from kube.pod_topology.pod_ties import TieKind, numbers_in, ties_of
 from kube.pod_topology.topology_domains import NODE_ITSELF, TopologyDomains

@@ -8,9 +8,8 @@ from binder.matching.rejection import Reason, Rejection
 from kube.objects.constraints import HostPort, InlineDisk
 from kube.objects.labels import LabelSelector
 from kube.objects.model import Pod
-from kube.pod_topology.disk_conflicts import disk_in_use
-from kube.pod_topology.host_ports import conflicting_port
 from kube.pod_topology.inter_pod_affinity import Side, TermVerdict
+from kube.pod_topology.node_conflicts import conflicting_port, disk_in_use
 from kube.pod_topology.topology_spread import SpreadVerdict
 
 AFFINITY_REASONS: Final[Mapping[Side, Reason]] = {

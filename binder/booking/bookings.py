@@ -18,8 +18,7 @@ from binder.matching.node_fit import reject_missing_driver, reject_reach
 from binder.model.view import View
 from binder.model.waiting_pod import WaitingPod
 from kube.objects.model import READ_WRITE_ONCE_POD, Claim, Pod, Volume
-from kube.pod_topology.disk_conflicts import disk_in_use, disks_of
-from kube.pod_topology.host_ports import conflicting_port, host_ports
+from kube.pod_topology.node_conflicts import conflicting_port, disk_in_use, disks_of, host_ports
 from kube.rules.topology import ZONE_LABELS
 from kube.store.node_view import NodeView, UsedVolume, inline_volumes, missing_drivers, node_view, used_volume
 

@@ -13,8 +13,7 @@ from binder.assignment.pod_rejection import disk_rejection, port_rejection
 from binder.matching.node_fit import reject_resources
 from binder.matching.rejection import Reason, Rejection
 from kube.objects.model import Node, Pod
-from kube.pod_topology.disk_conflicts import disks_of
-from kube.pod_topology.host_ports import host_ports
+from kube.pod_topology.node_conflicts import disks_of, host_ports
 from kube.rules.quantity import NANO
 from kube.rules.resource_fit import PODS, has_room
 from scheduler.framework.cluster_event import ClusterEvent, Kind, Wanted

@@ -10,7 +10,7 @@ from msgspec.structs import replace as with_fields
 from binder.health.node_storage import cut_off
 from kube.objects.constraints import HostPort
 from kube.objects.model import Node, Pod, Taint
-from kube.pod_topology.host_ports import host_ports
+from kube.pod_topology.node_conflicts import host_ports
 from kube.rules.quantity import NANO
 from kube.rules.resource_fit import PODS, free_resources
 from kube.rules.topology import zone_of

@@ -10,8 +10,7 @@ from binder.new_nodes.ahead import pods_ahead_in
 from binder.reporting.metrics import OTHER
 from binder.reservation.contract import Annotations
 from kube.store.snapshot import Snapshot
-from prebinder.metrics.collectors.gauges import gauge_family
-from prebinder.metrics.zone_label import ZoneLabel
+from prebinder.metrics.collectors.gauges import ZoneLabel, gauge_family
 
 
 def ahead_gauges(snapshot: Snapshot, annotations: Annotations, now: datetime) -> Iterator[Metric]:

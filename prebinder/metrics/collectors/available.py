@@ -11,9 +11,8 @@ from binder.reservation.contract import Annotations
 from kube.rules.quantity import NANO
 from kube.rules.topology import volume_zone
 from kube.store.snapshot import Snapshot
-from prebinder.metrics.collectors.gauges import gauge_family
+from prebinder.metrics.collectors.gauges import ZoneLabel, gauge_family
 from prebinder.metrics.collectors.pending import class_label_of
-from prebinder.metrics.zone_label import ZoneLabel
 
 
 def available_gauges(snapshot: Snapshot, annotations: Annotations, now: datetime) -> Iterator[Metric]:

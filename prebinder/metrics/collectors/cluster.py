@@ -13,10 +13,9 @@ from binder.reservation.contract import Annotations
 from kube.store.snapshot import Snapshot
 from prebinder.metrics.collectors.ahead import ahead_gauges
 from prebinder.metrics.collectors.available import available_gauges
-from prebinder.metrics.collectors.gauges import cache_gauges, gauge_family
+from prebinder.metrics.collectors.gauges import ZoneLabel, cache_gauges, gauge_family
 from prebinder.metrics.collectors.health import HealthView, KnownHealth, health_gauges, quarantine_gauges
 from prebinder.metrics.collectors.pending import class_label_of, gated_gauges, pending_gauges
-from prebinder.metrics.zone_label import ZoneLabel
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,12 @@
-"""Families of gauges as values, and those that every process has."""
+"""Families of gauges as values, those that every process has, and the values of the label `zone`."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
 from prometheus_client.core import GaugeMetricFamily, Metric
+
+from binder.reporting.metrics import OTHER
+from kube.rules.topology import zone_of
+from kube.store.snapshot import Snapshot
 
 
 def gauge_family(
@@ -24,3 +28,14 @@ def cache_gauges(loop_lag: float, synced: Mapping[str, bool]) -> Iterator[Metric
         ["resource"],
         {(resource,): int(is_synced) for resource, is_synced in synced.items()},
     )
+
+
+class ZoneLabel:
+    """Bounds the label to the zones in which there are nodes now: annotations, selectors and volumes may name any."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._zones = {"", *(zone_of(node.labels) for node in snapshot.nodes.values())}
+
+    def of(self, zone: str) -> str:
+        """Return the label's value for a zone; empty for none."""
+        return zone if zone in self._zones else OTHER

@@ -13,8 +13,7 @@ from binder.reporting.metrics import OTHER
 from binder.reservation.contract import Annotations
 from kube.objects.model import Claim, Volume
 from kube.store.snapshot import Snapshot
-from prebinder.metrics.collectors.gauges import gauge_family
-from prebinder.metrics.zone_label import ZoneLabel
+from prebinder.metrics.collectors.gauges import ZoneLabel, gauge_family
 
 
 def pending_gauges(

@@ -73,7 +73,7 @@ def serve_page(
     watching: bool,
 ) -> int:
     """Serve the page until the process is stopped, and return the exit code. Raises UsageError."""
-    from prebinder.view.page import Page, show  # noqa: PLC0415 - only the page needs a web server
+    from prebinder.view.process import Page, show  # noqa: PLC0415 - only the page needs a web server
 
     if request.names_workload:
         raise UsageError("--serve opens a pod, a claim or a volume: name it as pod/NAME, pvc/NAME or pv/NAME")

@@ -14,7 +14,7 @@ import pytest
 from prebinder.cli import main
 from prebinder.command_line.cluster_access import ClusterAccess
 from prebinder.errors import CommandError
-from prebinder.view.page import Page, show
+from prebinder.view.process import Page, show
 from prebinder.view.serving import Serving
 from tests.why.view.clusters import small
 

@@ -20,6 +20,7 @@ from binder.reservation.contract import Holder
 from binder.writers.health_gate import HealthGate
 from csi.client.endpoint import Endpoint
 from csi.drivers import Drivers
+from csi.health.verdict import HealthState
 from csi.probe import DriverProbe
 from kube.client.api import KubeApi
 from kube.client.reflector import Reflector
@@ -64,6 +65,13 @@ WORKER: Stack = ("kube/workqueue", "binder/controllers/reconciler", "binder/writ
 SENDING: Stack = ("binder/writers/object_client", "kube/client/api")
 RESERVING: Stack = (*WORKER, *SENDING)
 COMPLETING: Stack = (*WORKER, "binder/writers/complete", *SENDING)
+VERDICT: Stack = (
+    "csi/records",
+    "prebinder/controller/term",
+    "binder/controllers/health_controller",
+    "kube/workqueue",
+)
+ANNOTATING: Stack = ("kube/workqueue", "binder/controllers/health_controller", *SENDING)
 NETWORK = "kube/client/connect"
 """What the stories replace, behind the last module on the stack."""
 
@@ -138,3 +146,18 @@ async def test_a_chosen_volume_is_probed(tmp_path: Path) -> None:
             assert await HealthGate(drivers, timedelta(minutes=1), clock).probe([chosen], clock.now())
         await drivers.close()
     assert stacks == {PROBE}
+
+
+async def test_a_verdict_about_a_volume_is_handed_to_its_loop_and_written() -> None:
+    world, store = World(), Store()
+    world.put(volume_object("pv-1"))
+    world.server.feed(store)
+    connection, writes = Connection(world.server), list[Stack]()
+    connection.on_write = lambda _: writes.append(modules_on(sys._getframe()))
+    async with running(term_of(world, store, connection).run()):
+        await world.clock.advance(1)
+        with stacks_at(WorkQueue.add) as stacks:
+            world.observe(HealthState.DATA_LOSS, "pv-1")
+        await world.clock.advance(1)
+    assert stacks == {VERDICT}
+    assert writes[0] == ANNOTATING

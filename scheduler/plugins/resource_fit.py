@@ -1,8 +1,8 @@
 """Filters for what a node has left: resources, ports, and disks that only one pod at a time may use.
 
-Source: plugins/noderesources/fit.go; the rules about ports and disks are kube.pod_topology.host_ports and
-kube.pod_topology.disk_conflicts. `Pod.requests` already count overhead and init containers, restartable ones included
-(kube.decoding.decode_pod). The hints follow the isSchedulableAfter... functions (KEP-4247) of the same plugins.
+Source: plugins/noderesources/fit.go; the rules about ports and disks are kube.pod_topology.node_conflicts.
+`Pod.requests` already count overhead and init containers, restartable ones included (kube.decoding.decode_pod).
+The hints follow the isSchedulableAfter... functions (KEP-4247) of the same plugins.
 """
 
 from collections.abc import Callable, Mapping, Sequence

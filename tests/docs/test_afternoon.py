@@ -21,7 +21,6 @@ from prebinder import cli, plugin
 from prebinder.controller.dry_run_report import summary, would_reserve
 from prebinder.preflight.installation_checks import (
     Installation,
-    InstalledLease,
     InstalledPod,
     InUse,
     Policies,
@@ -31,6 +30,7 @@ from prebinder.preflight.requirements import CONTROLLER
 from tests.builders import claim, pod, volume
 from tests.e2e.afternoon.transcript import INTRODUCTION, PAGE, ROOT, STEPS, Step, answers, form
 from tests.fakes.objects import node_object
+from why.facts.details import LeaseDetails
 
 TEXT: Final = PAGE.read_text(encoding="utf-8")
 ALL: Final = [step for steps in STEPS.values() for step in steps]
@@ -137,7 +137,7 @@ def test_doctor_says_of_that_installation_what_the_page_says() -> None:
     installation = Installation(
         namespace=namespace,
         pods=pods,
-        lease=InstalledLease("pvc-prebinder-676bc9474-kp7fc_1", now, 15),
+        lease=LeaseDetails(namespace, "pvc-prebinder", "pvc-prebinder-676bc9474-kp7fc_1", now, duration=15.0),
         lease_name="pvc-prebinder",
         rights={need: not need.part for need in CONTROLLER.rights},
         gate=Policies(nothing, nothing),

@@ -4,15 +4,18 @@ How the processes interleave between them is not determined by the seed: a seed 
 often, but not always.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from heapq import merge
 from random import Random
 from typing import Final
 
 from soak.forgeries import FORGERIES
-from soak.terrain import CLASSES, NODES, PODS, volume_name, volumes
+from soak.terrain import CLASSES, NODES, PODS, SET_REPLICAS, volume_name, volumes
 
 OPERATIONS_A_SECOND: Final = 9.0
 """Operations, on average; they come in bursts."""
+_OF_SETS_A_SECOND: Final = 0.4
 
 _USERS: Final[dict[str, float]] = {
     "create-pod": 30,
@@ -48,6 +51,15 @@ _ADMINISTRATORS: Final[dict[str, float]] = {
     "return-nodes": 1.5,
     "flip-mode": 1.2,
 }
+_OF_SETS: Final[dict[str, float]] = {
+    "scale-set": 6,
+    "delete-set-replica": 2,
+    "delete-set": 0.5,
+    "lose-set-volume": 2,
+    "keep-volume": 1,
+    "give-volumes-free": 1.5,
+}
+"""What is done with the StatefulSet for whose replicas to come volumes are held."""
 _FAULTS: Final[dict[str, float]] = {
     "kill-leader": 3,
     "kill-standby": 1,
@@ -82,7 +94,7 @@ _DRIVER: Final[dict[str, float]] = {
     "pause-driver": 2,
     "kill-driver": 1,
 }
-OPERATION_KINDS: Final = (*_USERS, *_ADMINISTRATORS)
+OPERATION_KINDS: Final = (*_USERS, *_ADMINISTRATORS, *_OF_SETS)
 FAULT_KINDS: Final = tuple(_FAULTS)
 NETWORK_KINDS: Final = tuple(_NETWORK)
 DRIVER_KINDS: Final = tuple(_DRIVER)
@@ -149,7 +161,8 @@ def schedule(seed: int, seconds: float) -> Schedule:
     """Return the schedule of a seed. A longer run of the same seed begins with the same operations."""
     # One source each: draws from one do not affect the others.
     setting = _setting(Random(f"{seed}/setting"))
-    operations = _operations(Random(f"{seed}/operations"), seconds)
+    single = _operations(Random(f"{seed}/operations"), seconds)
+    operations = tuple(merge(single, _of_sets(Random(f"{seed}/sets"), seconds), key=lambda each: each.at))
     faults = _one_by_one(Random(f"{seed}/faults"), seconds, _FAULTS)
     network = _one_by_one(Random(f"{seed}/network"), seconds, _NETWORK)
     driver = _one_by_one(Random(f"{seed}/driver"), seconds, _DRIVER)
@@ -177,6 +190,16 @@ def _operations(throw: Random, seconds: float) -> tuple[Operation, ...]:
         kind = throw.choices(list(kinds), list(kinds.values()))[0]
         subject, detail = (_forgery if kind in FORGERIES else _about)(kind, throw)
         operations.append(Operation(round(at, 3), kind, subject, detail))
+
+
+def _of_sets(throw: Random, seconds: float) -> Iterator[Operation]:
+    at = throw.expovariate(_OF_SETS_A_SECOND)
+    while at < seconds:
+        kind = throw.choices(list(_OF_SETS), list(_OF_SETS.values()))[0]
+        subject = "/".join(map(str, throw.choice(volumes())))
+        detail = f"{throw.randrange(SET_REPLICAS)} {throw.randrange(SET_REPLICAS + 1)}"
+        yield Operation(round(at, 3), kind, subject, detail)
+        at += throw.expovariate(_OF_SETS_A_SECOND)
 
 
 def _about(kind: str, throw: Random) -> tuple[str, str]:

@@ -32,6 +32,49 @@ ABSENT_SCHEDULER: Final = "absent-scheduler"
 """A scheduler that never comes: once committed, its pods keep their room without a node."""
 
 
+SET: Final = "db"
+SET_TEMPLATES: Final = {"data": "1Gi", "log": "2Gi"}
+SET_CLASS: Final = "disks"
+SET_REPLICAS: Final = 5
+"""At most."""
+MOST_HELD: Final = 4
+"""Volumes for the replicas to come in the namespace, by the controllers' flags."""
+
+
+def stateful_set(replicas: int, hold: int) -> Document:
+    """The set: its claims go when it is scaled down, so that volumes are held for the same replicas again."""
+    container = {
+        "name": "main",
+        "image": "registry.k8s.io/pause:3.10",
+        "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}},
+    }
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": {"namespace": NAMESPACE, "name": SET, "annotations": {PREFIX + "hold-replicas": str(hold)}},
+        "spec": {
+            "replicas": replicas,
+            "serviceName": SET,
+            "podManagementPolicy": "Parallel",
+            "persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Retain", "whenScaled": "Delete"},
+            "selector": {"matchLabels": {"set": SET}},
+            "template": {
+                "metadata": {"labels": {"set": SET}},
+                "spec": {"containers": [container], "terminationGracePeriodSeconds": 0},
+            },
+            "volumeClaimTemplates": [
+                {"metadata": {"name": name}, "spec": _claim(name, SET_CLASS, size)["spec"]}
+                for name, size in SET_TEMPLATES.items()
+            ],
+        },
+    }
+
+
+def set_claims(ordinal: int) -> list[str]:
+    """The names of a replica's claims."""
+    return [f"{template}-{SET}-{ordinal}" for template in SET_TEMPLATES]
+
+
 def storage_class(name: str) -> Document:
     return {
         "apiVersion": "storage.k8s.io/v1",

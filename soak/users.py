@@ -174,6 +174,56 @@ class Users:
         if _split(volume)[0] == terrain.DRIVEN_CLASS or PREFIX + "health" in _annotations_of(document):
             await self._publish(volume, "Healthy", "")
 
+    # Of the StatefulSet for whose replicas to come volumes are held
+
+    async def _scale_set(self, _: str, detail: str) -> None:
+        """Scale it, or create it again, and change for how many replicas volumes are held."""
+        replicas, hold = map(int, detail.split(" "))
+        await self._unless_there(terrain.stateful_set(replicas, hold))
+        wants: Document = {**_annotations({PREFIX + "hold-replicas": str(hold)}), "spec": {"replicas": replicas}}
+        await self._client.patch("StatefulSet", terrain.SET, wants, NAMESPACE)
+
+    async def _delete_set(self, _: str, __: str) -> None:
+        """Its pods and claims stay, as long as no other is created."""
+        await self._client.delete("StatefulSet", terrain.SET, NAMESPACE, orphan=True)
+
+    async def _delete_set_replica(self, _: str, detail: str) -> None:
+        """Delete the claims of a replica, then its pod: the set makes both again."""
+        ordinal = int(detail.split(" ", maxsplit=1)[0])
+        for claim in terrain.set_claims(ordinal):
+            await self._gone(_CLAIM, claim, NAMESPACE)
+        await self._gone("Pod", f"{terrain.SET}-{ordinal}", NAMESPACE)
+
+    async def _lose_set_volume(self, _: str, detail: str) -> None:
+        """A volume that is held for a replica, or that it has, becomes unhealthy, or is deleted with its driver."""
+        ordinal, what = map(int, detail.split(" "))
+        for volume in await self._client.list("PersistentVolume"):
+            named = (volume["spec"].get("claimRef") or {}).get("name", "")
+            if named not in terrain.set_claims(ordinal):
+                continue
+            if what % 2 and volume["status"].get("phase") != "Bound":
+                await self._gone("PersistentVolume", volume["metadata"]["name"])
+            else:
+                await self._publish("/".join(volume["metadata"]["name"].rsplit("-", 1)), "DataLoss", "the disk is gone")
+
+    async def _keep_volume(self, volume: str, detail: str) -> None:
+        """Mark a volume that is not in use as replaced, with the data of a claim, as `pvc-prebinder replace` does."""
+        name, document = await self._volume(volume)
+        if document["status"].get("phase") == "Bound":
+            return
+        claim = terrain.set_claims(int(detail.split(" ", maxsplit=1)[0]))[0]
+        marks = {PREFIX + "was-for": f"{NAMESPACE}/{claim}/uid-of-old", PREFIX + "namespace-uid": "uid-of-namespace"}
+        body: Document = {"metadata": {"annotations": marks, **_version(document)}, "spec": {"claimRef": None}}
+        await self._client.patch("PersistentVolume", name, body)
+
+    async def _give_volumes_free(self, _: str, __: str) -> None:
+        """Wipe the kept volumes, and allow them to be used again."""
+        for volume in await self._client.list("PersistentVolume"):
+            if PREFIX + "was-for" in _annotations_of(volume):
+                marks = {PREFIX + "was-for": None, PREFIX + "namespace-uid": None}
+                body: Document = {"metadata": {"annotations": marks, **_version(volume)}}
+                await self._client.patch("PersistentVolume", volume["metadata"]["name"], body)
+
     # Administrators, about nodes and classes
 
     async def _cordon(self, node: str, _: str) -> None:

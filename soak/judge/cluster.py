@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Final
 
+from soak.judge import facts
 from soak.judge.facts import (
     GATE,
     MODE,
@@ -69,6 +70,10 @@ class Cluster:
     """Volume -> the writer of the claim in its claimRef."""
     reservations: dict[str, Author] = field(default_factory=dict)
     """Volume -> the writer of the reservation on it."""
+    holds: dict[str, Author] = field(default_factory=dict)
+    """Volume -> the writer of the hold on it."""
+    unheld_by_others: set[str] = field(default_factory=set)
+    """Volumes whose hold another party removed or changed, and not the claimRef that belongs to it."""
     phases: dict[str, Author] = field(default_factory=dict)
     """Volume -> the writer of its phase."""
     released: dict[str, Author] = field(default_factory=dict)
@@ -83,6 +88,8 @@ class Cluster:
     """Volume and claim uid -> when the volume ceased to refer to the claim."""
     bound: dict[str, Author] = field(default_factory=dict)
     """Claim's uid -> the writer of its volumeName."""
+    claims_since: dict[str, float] = field(default_factory=dict)
+    """Claim's key -> since when there is a claim of that name."""
     claims_gone_at: dict[str, float] = field(default_factory=dict)
     """Claim's key -> when the last one of that name was deleted."""
     released_at: dict[tuple[str, str], float] = field(default_factory=dict)
@@ -121,6 +128,9 @@ class Cluster:
             self._refile(self.naming, volume_name(change.before), volume_name(change.after), change.key)
             if change.after is None:
                 self.claims_gone_at[change.key] = change.at
+                self.claims_since.pop(change.key, None)
+            else:
+                self.claims_since.setdefault(change.key, change.at)
         elif change.kind == "Pod":
             self._pod(change)
         elif change.kind == "Node":
@@ -146,8 +156,18 @@ class Cluster:
             self.references[change.key] = author
         if reserved_for(change.after) != reserved_for(change.before):
             self.reservations[change.key] = author
+        self._attribute_hold(change, author)
         if (change.after or {}).get("status") != (change.before or {}).get("status"):
             self.phases[change.key] = author
+
+    def _attribute_hold(self, change: Change, author: Author) -> None:
+        before = facts.held_for(change.before)
+        if before != facts.held_for(change.after):
+            self.holds[change.key] = author
+            if before and author.party is not Party.CONTROLLER:
+                self.unheld_by_others.add(change.key)
+        if reference(change.after) is None:
+            self.unheld_by_others.discard(change.key)
 
     def _attribute_pod(self, before: Object | None, after: Object, author: Author) -> None:
         if not gates(after) and (before is None or gates(before)):

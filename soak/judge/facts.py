@@ -18,6 +18,10 @@ _EITHER: Final = tuple(PREFIX + word for word in ("reserved-zone", "reserved-nod
 KEYS_ON_VOLUMES: Final = (*(PREFIX + word for word in ("reserved-for", "reserved-for-uid", "reserved-by")), *_EITHER)
 KEYS_ON_CLAIMS: Final = (PREFIX + "reserved-volume", *_EITHER)
 """What belongs to a reservation, by where it belongs: elsewhere it is an unknown key, which is ignored."""
+HELD_FOR: Final = PREFIX + "held-for"
+WAS_FOR: Final = PREFIX + "was-for"
+MOST_HELD: Final = 4
+"""Volumes that may be held for replicas to come in a namespace, by the flags of the controllers."""
 QUARANTINE_KEYS: Final = (PREFIX + "quarantine", PREFIX + "quarantined-at")
 _BINARY: Final = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
 PLACEHOLDER: Final = "quarantine-"
@@ -84,6 +88,11 @@ def reserved_for(volume: Object | None) -> tuple[str, str] | None:
     """Return key and uid of the claim that the volume's annotations name."""
     claim, its_uid = (annotation(volume, PREFIX + word) for word in ("reserved-for", "reserved-for-uid"))
     return (claim, its_uid) if claim and its_uid else None
+
+
+def held_for(volume: Object | None) -> str:
+    """Return the key of the claim to come for which the volume is held; empty if for none."""
+    return annotation(volume, HELD_FOR) or ""
 
 
 def expires_at(subject: Object | None) -> float | None:

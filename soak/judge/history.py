@@ -15,6 +15,7 @@ KINDS: Final = {
     "minions": "Node",
     "storageclasses": "StorageClass",
     "leases": "Lease",
+    "statefulsets": "StatefulSet",
 }
 """The segment of etcd's key after /registry/, and the kind kept below it."""
 

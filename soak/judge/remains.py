@@ -18,6 +18,7 @@ from soak.judge.facts import (
     uid,
 )
 from soak.judge.history import Object
+from soak.judge.holds import unwanted_hold
 from soak.judge.placement.room import by_node, takes, usable
 from soak.judge.rules import Violation
 from soak.judge.writes import Party
@@ -64,6 +65,9 @@ def _on_volume(volume: Object, cluster: Cluster, now: float) -> Iterator[Violati
         elif not _consumers(named[0], cluster):
             yield _left("nothing is left behind", f"volume {name} is reserved for {named[0]} without a pod", *revisions)
     yield from _reference_left(volume, cluster)
+    unwanted = unwanted_hold(volume, cluster)
+    if unwanted:
+        yield _left("nothing is left behind", f"volume {name} is held for {facts.held_for(volume)}, {unwanted}")
     if not facts.is_placeholder(volume) and any(facts.annotation(volume, key) is not None for key in QUARANTINE_KEYS):
         yield _left("nothing is left behind", f"volume {name} has marks of quarantine and no placeholder")
 
@@ -80,6 +84,8 @@ def _reference_left(volume: Object, cluster: Cluster) -> Iterator[Violation]:
             yield _left("nothing is left behind", text, author.revision)
         return
     claim = cluster.claims.get(referred[0])
+    if claim is None and (facts.held_for(volume) == referred[0] or name in cluster.unheld_by_others):
+        return  # For a replica to come: soak.judge.holds; or nothing proves any more that it was.
     if claim is not None and refers_to(volume, claim):
         if facts.volume_name(claim) not in {"", name}:
             text = f"volume {name} refers to {referred[0]}, which is bound to {facts.volume_name(claim)}"

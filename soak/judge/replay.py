@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from soak.judge.cluster import Cluster
 from soak.judge.deeds import deeds
 from soak.judge.history import Change
+from soak.judge.holds import HOLD_RULES
 from soak.judge.placement.commitments import committed_where_there_is_room
 from soak.judge.requests import LEASES, identities, judge_fencing, judge_request
 from soak.judge.rules import RULES, Moment, Violation
@@ -43,7 +44,7 @@ def replay(changes: Iterable[Change], authors: Authors) -> Judged:
             if write.party is Party.CONTROLLER:
                 judged.deeds.update(deeds(change))
             moment = Moment(change, write, judged.cluster)
-            for rule in (*RULES, committed_where_there_is_room):
+            for rule in (*RULES, *HOLD_RULES, committed_where_there_is_room):
                 judged.violations += rule(moment)
         judged.cluster.attribute(change, write)
     return judged

@@ -90,8 +90,13 @@ class Client:
         """Merge-patch, conditional only if the body holds a resourceVersion."""
         return await self._request("PATCH", path(kind, name, namespace, subresource), body)
 
-    async def delete(self, kind: str, name: str, namespace: str = "", grace_seconds: int = 0) -> None:
-        body = {"gracePeriodSeconds": grace_seconds} if kind == "Pod" else None
+    async def delete(
+        self, kind: str, name: str, namespace: str = "", grace_seconds: int = 0, *, orphan: bool = False
+    ) -> None:
+        """Delete an object; with `orphan` what it owns stays."""
+        body: Document | None = {"gracePeriodSeconds": grace_seconds} if kind == "Pod" else None
+        if orphan:
+            body = {"propagationPolicy": "Orphan"}
         await self._request("DELETE", path(kind, name, namespace), body)
 
     async def token(self, namespace: str, account: str) -> str:

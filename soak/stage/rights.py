@@ -12,7 +12,7 @@ from devcluster.cluster import DevCluster
 from soak.stage.client import Document
 
 MANIFESTS: Final = Path(__file__).parents[2] / "manifests"
-COMPONENTS: Final = ("complete", "scheduling-gate", "scheduler")
+COMPONENTS: Final = ("complete", "holds", "scheduling-gate", "scheduler")
 LIMITS: Final = "account-limits"
 """The component with the policies that limit the ServiceAccounts."""
 SYSTEM: Final = "pvc-prebinder-system"

@@ -136,7 +136,8 @@ def _gateway(cluster: DevCluster) -> AbstractAsyncContextManager[Gateway]:
 
 def controller_flags(number: int, setting: Setting) -> list[str]:
     """Return the flags in which replicas differ."""
-    flags = [f"--reservation-ttl={setting.reservation_ttl}"]
+    flags = [f"--reservation-ttl={setting.reservation_ttl}", "--hold-volumes"]
+    flags += ["--hold-max-share=1", f"--hold-max-per-namespace={terrain.MOST_HELD}"]
     if setting.quarantine:
         flags.append("--quarantine")
     if setting.slow_replica == number:

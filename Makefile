@@ -112,9 +112,9 @@ bench: install ## Measure, print a table and write bench/results/*.json
 	@$(BIN)/python -m devcluster.build
 	@$(BIN)/python -m bench
 
-soak: install ## Random users and faults, every state checked: make soak MINUTES=10 SEED=7 (default: a random seed)
+soak: install ## Random users and faults, every state checked: make soak MINUTES=10 SEED=7; ALL=yes adds StatefulSets and pools
 	@$(BIN)/python -m devcluster.build
-	@$(BIN)/python -m soak --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED))
+	@$(BIN)/python -m soak --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED)) $(if $(ALL),--sets --pools)
 
 mutants: install ## Count the defects that unit tests find: make mutants ROOMS='csi/health kube/rules' SEED=1
 	@$(BIN)/python -m bench.mutants $(if $(ROOMS),--rooms $(ROOMS)) $(if $(SEED),--seed $(SEED))

@@ -26,13 +26,19 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m soak", description=__doc__)
     parser.add_argument("--minutes", type=float, default=10.0, help="duration of the faults in minutes, default 10")
     parser.add_argument("--seed", type=int, help="random seed; default a random one, which is printed")
+    parser.add_argument(
+        "--sets", action="store_true", help="also a StatefulSet whose volumes are held, lost and replaced"
+    )
+    parser.add_argument(
+        "--pools", action="store_true", help="also pods whose volumes external-provisioner makes; builds it at first"
+    )
     parser.add_argument("--print-schedule", action="store_true", help="print the schedule and exit")
     parser.add_argument("--judge", type=Path, metavar="DIR", help="judge the record of an earlier run and exit")
     arguments = parser.parse_args()
     if arguments.judge is not None:
         return _judge_again(arguments.judge)
     seed = SystemRandom().randrange(1_000_000) if arguments.seed is None else arguments.seed
-    plan = schedule(seed, arguments.minutes * 60)
+    plan = schedule(seed, arguments.minutes * 60, sets=arguments.sets, pools=arguments.pools)
     if arguments.print_schedule:
         for operation in sorted((*plan.operations, *plan.troubles), key=lambda each: each.at):
             print(operation)

@@ -41,6 +41,8 @@ class Faults:
             await self._process(verb, replica, fault.seconds)
         elif subject == "driver":
             await self._driver(verb, fault.seconds)
+        elif subject == "provisioner":
+            await self._provisioner(verb, fault.seconds)
         else:
             await self._component(verb, self._named(subject), fault.seconds)
         self.done[fault.kind] += 1
@@ -89,6 +91,18 @@ class Faults:
             await asyncio.sleep(seconds)
         driver.end()
 
+    async def _provisioner(self, verb: str, seconds: float) -> None:
+        pools = self._stage.pools
+        if pools is None or not pools.provisioner.running:
+            return
+        if verb == "pause":
+            async with _paused(pools.provisioner):
+                await asyncio.sleep(seconds)
+            return
+        await pools.disturb()
+        await asyncio.sleep(seconds)
+        await pools.recover()
+
     async def _gateway(self, fault: Operation, gateway: Gateway) -> None:
         gateway.begin(fault.kind, f"{fault.at}", float(fault.detail))
         try:
@@ -126,6 +140,13 @@ async def _paused(component: Component) -> AsyncIterator[None]:
         component.resume()
 
 
+async def _drivers_well(stage: Stage) -> None:
+    if stage.driver is not None:
+        stage.driver.heal()
+    if stage.pools is not None:
+        await stage.pools.recover()
+
+
 async def all_well(stage: Stage) -> None:
     """Restart whatever does not run, so that the cluster can settle."""
     for network in stage.networks:
@@ -136,8 +157,7 @@ async def all_well(stage: Stage) -> None:
         component.resume()
         if not component.running:
             await component.start(_RESTART_SECONDS)
-    if stage.driver is not None:
-        stage.driver.heal()
+    await _drivers_well(stage)
     for replica in stage.processes:
         if replica.component.running:
             replica.component.resume()

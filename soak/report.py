@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Final
 
 from soak.judge import facts
+from soak.judge.deeds import DEEDS, DEEDS_IN_POOLS, DEEDS_OF_SETS
 from soak.judge.history import Change
 from soak.judge.rules import Violation
 from soak.judge.writes import Authors
 from soak.run import Outcome
-from soak.schedule import Schedule
+from soak.schedule import Schedule, Setting
 
 SHOWN_OF_A_RULE: Final = 3
 _BEFORE: Final = 12
@@ -45,6 +46,9 @@ def report(outcome: Outcome) -> Iterator[str]:
     )
     done = ", ".join(f"{count} {deed}" for deed, count in sorted(outcome.deeds.items()))
     yield f"the controllers, in {outcome.terms} terms: {done or 'nothing'}"
+    never = [deed for deed in _expected(plan.setting) if not outcome.deeds[deed]]
+    if never:
+        yield f"NEVER HAPPENED, so nothing is shown about it: {', '.join(never)}"
     yield from shown(outcome.violations, outcome.changes, outcome.authors)
     if not outcome.violations:
         yield "PASSED: no rule was violated."
@@ -55,6 +59,11 @@ def report(outcome: Outcome) -> Iterator[str]:
     yield f"seed {plan.seed}, {plan.setting}"
     yield f"to judge the record again: python -m soak --judge {outcome.directory}"
     yield f"history, audit log and logs: {outcome.directory}"
+
+
+def _expected(setting: Setting) -> tuple[str, ...]:
+    sets, pools = DEEDS_OF_SETS if setting.sets else (), DEEDS_IN_POOLS if setting.pools else ()
+    return (*DEEDS, *sets, *pools)
 
 
 def shown(violations: Sequence[Violation], changes: Sequence[Change], authors: Authors) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """One soak: execute a schedule, let the cluster settle, check the record."""
 
 import asyncio
+import json
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
@@ -18,6 +19,7 @@ from soak.judge.placement.commitments import judge_stuck
 from soak.judge.remains import judge_remains
 from soak.judge.replay import replay
 from soak.judge.rules import Violation
+from soak.judge.to_come.provisioning import judge_partly_provisioned
 from soak.judge.writes import Authors, Parties, Party, Write, read
 from soak.schedule import Operation, Schedule
 from soak.stage.client import Document
@@ -72,16 +74,19 @@ async def soak(plan: Schedule, directory: Path, say: Callable[[str], None]) -> O
     outcome = Outcome(plan, directory)
     async with staged(plan.setting, directory) as stage:
         say(f"cluster started; {len(plan.operations)} operations, {len(plan.troubles)} faults to come")
-        users, faults = Users(stage.client, stage.nodes, stage.driver), Faults(stage)
+        users, faults = Users(stage.client, stage.nodes, stage.operator, stage.driver), Faults(stage)
         telling = asyncio.create_task(_tell(plan, users, faults, say))
         outcome.violations += await _trouble(plan, users, faults, stage)
         telling.cancel()
         say("no more operations and faults; waiting for the cluster to become quiet")
         await _undisturbed(plan, stage)
+        await users.finish_replacement()
         await _leader_at_work(stage, outcome)
         began = await _rest(stage, outcome)
         outcome.operations, outcome.rejected, outcome.faults = users.done, users.rejected, faults.done
         logs = _collect_logs(stage, directory)
+        # Why something was not done is said in Events.
+        (directory / "events.json").write_text(json.dumps(await stage.client.list("Event")), encoding="utf-8")
         rested = time.time()
     say(f"judging {len(stage.recorder.changes)} versions of objects")
     outcome.changes = stage.recorder.changes
@@ -103,7 +108,7 @@ async def _tell(plan: Schedule, users: Users, faults: Faults, say: Callable[[str
 
 
 async def _trouble(plan: Schedule, users: Users, faults: Faults, stage: Stage) -> list[Violation]:
-    """Execute the four lanes concurrently; return the processes that ended by themselves."""
+    """Execute the five lanes concurrently; return the processes that ended by themselves."""
     start, ended = time.monotonic(), dict[str, Violation]()
 
     async def lane(operations: Sequence[Operation], do: Callable[[Operation], Awaitable[None]]) -> None:
@@ -125,6 +130,8 @@ async def _trouble(plan: Schedule, users: Users, faults: Faults, stage: Stage) -
                     tail = replica.component.log_tail()
                     ended[replica.name] = Violation("no process exits unexpectedly", f"{replica.name}:\n{tail}", ())
                     await replica.start()
+            if stage.pools is not None:
+                await stage.pools.revive()
 
     watching = asyncio.create_task(watch())
     async with asyncio.TaskGroup() as lanes:
@@ -132,6 +139,7 @@ async def _trouble(plan: Schedule, users: Users, faults: Faults, stage: Stage) -
         lanes.create_task(lane(plan.faults, faults.carry_out))
         lanes.create_task(lane(plan.network, faults.carry_out))
         lanes.create_task(lane(plan.driver, faults.carry_out))
+        lanes.create_task(lane(plan.provisioner, faults.carry_out))
     watching.cancel()
     return list(ended.values())
 
@@ -182,9 +190,10 @@ def _latest(changes: Sequence[Change]) -> tuple[int, ...]:
 
 
 def _collect_logs(stage: Stage, directory: Path) -> dict[str, str]:
-    for component in stage.cluster.components():
+    beside = [] if stage.pools is None else [stage.pools.provisioner, stage.pools.driver]
+    for component in (*stage.cluster.components(), *beside):
         copyfile(component.log_path, directory / component.log_path.name)
-    logs = {replica.name: replica.log() for replica in stage.processes}
+    logs = {replica.name: replica.log() for replica in stage.processes} | {"replace": stage.operator.log()}
     for name, text in logs.items():
         (directory / f"{name}.log").write_text(text, encoding="utf-8")
     return logs
@@ -204,7 +213,7 @@ def _judge(outcome: Outcome, logs: dict[str, str], quiet_since: float, now: floa
 
 def judge_end(cluster: Cluster, now: float) -> list[Violation]:
     """Check the final state."""
-    return [*judge_remains(cluster, now, "annotate"), *judge_stuck(cluster)]
+    return [*judge_remains(cluster, now, "annotate"), *judge_stuck(cluster), *judge_partly_provisioned(cluster)]
 
 
 def judge_rest(cluster: Cluster, writes: Sequence[Write], quiet_since: float, now: float) -> list[Violation]:

@@ -5,17 +5,18 @@ often, but not always.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import merge
 from random import Random
 from typing import Final
 
 from soak.forgeries import FORGERIES
-from soak.terrain import CLASSES, NODES, PODS, SET_REPLICAS, volume_name, volumes
+from soak.terrain import CLASSES, NODES, PODS, POOL_PODS, SET_REPLICAS, volume_name, volumes
 
 OPERATIONS_A_SECOND: Final = 9.0
 """Operations, on average; they come in bursts."""
-_OF_SETS_A_SECOND: Final = 0.4
+_OF_SETS_A_SECOND: Final = 0.35
+_OF_POOLS_A_SECOND: Final = 0.8
 
 _USERS: Final[dict[str, float]] = {
     "create-pod": 30,
@@ -54,12 +55,20 @@ _ADMINISTRATORS: Final[dict[str, float]] = {
 _OF_SETS: Final[dict[str, float]] = {
     "scale-set": 6,
     "delete-set-replica": 2,
-    "delete-set": 0.5,
-    "lose-set-volume": 2,
+    "delete-set": 0.3,
+    "lose-set-volume": 1,
+    "replace-set-volumes": 4,
     "keep-volume": 1,
     "give-volumes-free": 1.5,
 }
 """What is done with the StatefulSet for whose replicas to come volumes are held."""
+_OF_POOLS: Final[dict[str, float]] = {
+    "create-pool-pod": 8,
+    "delete-pool-pod": 4,
+    "recreate-pool-pod": 2,
+    "select-node": 0.5,
+}
+"""What is done with pods whose volumes are still to be made."""
 _FAULTS: Final[dict[str, float]] = {
     "kill-leader": 3,
     "kill-standby": 1,
@@ -94,10 +103,12 @@ _DRIVER: Final[dict[str, float]] = {
     "pause-driver": 2,
     "kill-driver": 1,
 }
-OPERATION_KINDS: Final = (*_USERS, *_ADMINISTRATORS, *_OF_SETS)
+_PROVISIONER: Final[dict[str, float]] = {"kill-provisioner": 2, "pause-provisioner": 3}
+OPERATION_KINDS: Final = (*_USERS, *_ADMINISTRATORS, *_OF_SETS, *_OF_POOLS)
 FAULT_KINDS: Final = tuple(_FAULTS)
 NETWORK_KINDS: Final = tuple(_NETWORK)
 DRIVER_KINDS: Final = tuple(_DRIVER)
+PROVISIONER_KINDS: Final = tuple(_PROVISIONER)
 _MODES: Final = ("complete", "complete", "complete", "prebind", "prebind", "annotate", "off", "Complete!")
 _STATES: Final = ("Degraded", "Inaccessible", "Inaccessible", "DataLoss")
 
@@ -127,12 +138,18 @@ class Setting:
     """The replica that has one request a second."""
     quarantine: bool
     reservation_ttl: str
+    sets: bool = False
+    """Whether there is a StatefulSet, whose volumes are held, lost and replaced."""
+    pools: bool = False
+    """Whether there is a class whose volumes are still to be made: it needs external-provisioner."""
 
     def __str__(self) -> str:
         words = [f"reservations of {self.reservation_ttl}", f"quarantine {'on' if self.quarantine else 'off'}"]
         words += [f"controller-{number}'s clock {_ahead(skew)}" for number, skew in enumerate(self.skews) if skew]
         if self.slow_replica is not None:
             words.append(f"controller-{self.slow_replica} limited to one request a second")
+        words += ["with a StatefulSet"] if self.sets else []
+        words += ["with pools"] if self.pools else []
         return ", ".join(words)
 
 
@@ -149,24 +166,30 @@ class Schedule:
     faults: tuple[Operation, ...]
     network: tuple[Operation, ...]
     driver: tuple[Operation, ...]
-    """The four are executed concurrently."""
+    provisioner: tuple[Operation, ...]
+    """The five are executed concurrently."""
 
     @property
     def troubles(self) -> tuple[Operation, ...]:
         """All faults."""
-        return (*self.faults, *self.network, *self.driver)
+        return (*self.faults, *self.network, *self.driver, *self.provisioner)
 
 
-def schedule(seed: int, seconds: float) -> Schedule:
-    """Return the schedule of a seed. A longer run of the same seed begins with the same operations."""
+def schedule(seed: int, seconds: float, *, sets: bool = False, pools: bool = False) -> Schedule:
+    """Return the schedule of a seed. A longer run of the same seed begins with the same operations; one with sets or
+    pools has those of the same seed without.
+    """
     # One source each: draws from one do not affect the others.
-    setting = _setting(Random(f"{seed}/setting"))
+    setting = replace(_setting(Random(f"{seed}/setting")), sets=sets, pools=pools)
     single = _operations(Random(f"{seed}/operations"), seconds)
-    operations = tuple(merge(single, _of_sets(Random(f"{seed}/sets"), seconds), key=lambda each: each.at))
+    of_pools = _of_pools(Random(f"{seed}/pools"), seconds if pools else 0.0)
+    of_sets = _of_sets(Random(f"{seed}/sets"), seconds if sets else 0.0)
+    operations = merge(single, of_sets, of_pools, key=lambda each: each.at)
     faults = _one_by_one(Random(f"{seed}/faults"), seconds, _FAULTS)
     network = _one_by_one(Random(f"{seed}/network"), seconds, _NETWORK)
     driver = _one_by_one(Random(f"{seed}/driver"), seconds, _DRIVER)
-    return Schedule(seed, seconds, setting, operations, faults, network, driver)
+    provisioner = _one_by_one(Random(f"{seed}/provisioner"), seconds if pools else 0.0, _PROVISIONER)
+    return Schedule(seed, seconds, setting, tuple(operations), faults, network, driver, provisioner)
 
 
 def _setting(throw: Random) -> Setting:
@@ -197,9 +220,25 @@ def _of_sets(throw: Random, seconds: float) -> Iterator[Operation]:
     while at < seconds:
         kind = throw.choices(list(_OF_SETS), list(_OF_SETS.values()))[0]
         subject = "/".join(map(str, throw.choice(volumes())))
-        detail = f"{throw.randrange(SET_REPLICAS)} {throw.randrange(SET_REPLICAS + 1)}"
+        detail = _of_a_set(throw)
         yield Operation(round(at, 3), kind, subject, detail)
         at += throw.expovariate(_OF_SETS_A_SECOND)
+
+
+def _of_pools(throw: Random, seconds: float) -> Iterator[Operation]:
+    at = throw.expovariate(_OF_POOLS_A_SECOND)
+    while at < seconds:
+        kind = throw.choices(list(_OF_POOLS), list(_OF_POOLS.values()))[0]
+        detail = throw.choice(("gated", "gated", "gated", "open"))
+        yield Operation(round(at, 3), kind, str(throw.randrange(POOL_PODS)), detail)
+        at += throw.expovariate(_OF_POOLS_A_SECOND)
+
+
+def _of_a_set(throw: Random) -> str:
+    """Replicas, or an ordinal; and for how many replicas volumes are held, mostly for more than the limit allows."""
+    replicas = throw.choice((0, 0, 1, 1, 2, 3, 4))
+    more = throw.choice((-replicas, 1, 2, SET_REPLICAS, SET_REPLICAS, SET_REPLICAS))
+    return f"{replicas} {min(replicas + more, SET_REPLICAS)}"
 
 
 def _about(kind: str, throw: Random) -> tuple[str, str]:
@@ -265,6 +304,7 @@ _LASTING: Final = {
     "kill-api-server": (0.1, 3.0),
     "stop-api-server": (0.1, 3.0),
     "kill-etcd": (0.1, 3.0),
+    "pause-provisioner": (2.0, 20.0),
     "hang-driver": (5.0, 45.0),
     "flood-driver": (5.0, 45.0),
     "pause-driver": (5.0, 45.0),

@@ -1,6 +1,7 @@
 """Executes the operations of users and administrators. Requests that the API server rejects are only counted."""
 
 import asyncio
+import json
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
@@ -10,24 +11,38 @@ import aiohttp
 
 from soak import terrain
 from soak.forgeries import forged
+from soak.pool_users import CLAIM, PoolUsers
 from soak.schedule import Operation
 from soak.stage.client import Client, Document, Rejected
 from soak.stage.driver import MoodyDriver
+from soak.stage.operator import Operator
 from soak.terrain import NAMESPACE, NODES, PREFIX
 
 _AT_ONCE: Final = 12
-_TRIES: Final = 20
-_BETWEEN_TRIES: Final = 0.25
+_A_STEP: Final = 0.6
+"""Seconds, roughly, that a step of `replace` takes: some are killed between two."""
 _GARBAGE: Final = "%%% not a value"
-_CLAIM: Final = "PersistentVolumeClaim"
+_HEALTH: Final = PREFIX + "health"
 _TAINT: Final = {"key": "soak.example/keep-away", "effect": "NoSchedule"}
 
 
-class Users:
+class NotDone(Exception):
+    """A command did not do what was wanted of it, which is expected."""
+
+
+class Users(PoolUsers):
     """One administrator's client for many concurrent operations."""
 
-    def __init__(self, client: Client, node_documents: dict[str, Document], driver: MoodyDriver | None = None) -> None:
-        self._client, self._driver = client, driver
+    def __init__(
+        self,
+        client: Client,
+        node_documents: dict[str, Document],
+        operator: Operator,
+        driver: MoodyDriver | None = None,
+    ) -> None:
+        super().__init__(client)
+        self._operator, self._driver = operator, driver
+        self._replacing = asyncio.Lock()
         self._node_documents = node_documents
         self._room = asyncio.Semaphore(_AT_ONCE)
         self.done: Counter[str] = Counter()
@@ -40,7 +55,7 @@ class Users:
             try:
                 await hand(operation.subject, operation.detail)
                 self.done[operation.kind] += 1
-            except (Rejected, aiohttp.ClientError, TimeoutError, OSError):
+            except (NotDone, Rejected, aiohttp.ClientError, TimeoutError, OSError):
                 self.rejected[operation.kind] += 1
 
     # Users
@@ -99,14 +114,15 @@ class Users:
     async def _forged(self, detail: str) -> Document:
         """Annotations that name the present claim of that pod by its uid, if there is one."""
         kind, volume, pod = detail.split(" ")
-        claims = {each["metadata"]["name"]: each for each in await self._client.list(_CLAIM, NAMESPACE)}
+        claims = {each["metadata"]["name"]: each for each in await self._client.list(CLAIM, NAMESPACE)}
         live = claims.get(terrain.claims(int(pod))[0]["metadata"]["name"])
         return _annotations(forged(kind, volume, int(pod), live["metadata"]["uid"] if live else ""))
 
     async def _free_released(self, _: str, __: str) -> None:
         """Make released volumes Available, as an administrator does who has dealt with the data."""
         for volume in await self._client.list("PersistentVolume"):
-            if volume["status"].get("phase") == "Released":
+            provisioned = volume["spec"]["storageClassName"] == terrain.POOL_CLASS
+            if volume["status"].get("phase") == "Released" and not provisioned:
                 marks = {"pv.kubernetes.io/bound-by-controller": None}
                 body = {"metadata": {"annotations": marks, **_version(volume)}, "spec": {"claimRef": None}}
                 await self._client.patch("PersistentVolume", volume["metadata"]["name"], body)
@@ -171,7 +187,7 @@ class Users:
 
     async def _mark_healthy(self, volume: str, _: str) -> None:
         _, document = await self._volume(volume)
-        if _split(volume)[0] == terrain.DRIVEN_CLASS or PREFIX + "health" in _annotations_of(document):
+        if _split(volume)[0] == terrain.DRIVEN_CLASS or _HEALTH in _annotations_of(document):
             await self._publish(volume, "Healthy", "")
 
     # Of the StatefulSet for whose replicas to come volumes are held
@@ -191,7 +207,7 @@ class Users:
         """Delete the claims of a replica, then its pod: the set makes both again."""
         ordinal = int(detail.split(" ", maxsplit=1)[0])
         for claim in terrain.set_claims(ordinal):
-            await self._gone(_CLAIM, claim, NAMESPACE)
+            await self._gone(CLAIM, claim, NAMESPACE)
         await self._gone("Pod", f"{terrain.SET}-{ordinal}", NAMESPACE)
 
     async def _lose_set_volume(self, _: str, detail: str) -> None:
@@ -206,6 +222,45 @@ class Users:
             else:
                 await self._publish("/".join(volume["metadata"]["name"].rsplit("-", 1)), "DataLoss", "the disk is gone")
 
+    async def _replace_set_volumes(self, _: str, detail: str) -> None:
+        """The node of a replica is lost with its disks; the replica gets others, or what has begun goes on."""
+        if self._replacing.locked():
+            raise NotDone("one replacement at a time")
+        async with self._replacing:
+            await self._replace_lost(detail)
+
+    async def _replace_lost(self, detail: str) -> None:
+        ordinal, what = map(int, detail.split(" "))
+        nodes = {node["metadata"]["name"] for node in await self._client.list("Node")}
+        pods = {
+            pod["metadata"]["name"]: pod["spec"].get("nodeName") for pod in await self._client.list("Pod", NAMESPACE)
+        }
+        running = sorted(name for name, on in pods.items() if name.startswith(f"{terrain.SET}-") and on in nodes)
+        pod = await self._replaced() or (running[ordinal % len(running)] if running else "")
+        if pod in running:
+            await self._lose_node(pods[pod], "")
+        elif not pod:
+            raise NotDone("no replica has a node")
+        if what % 2:
+            await self._operator.replace(pod, killed_after=what * _A_STEP)
+        code = await self._operator.replace(pod)
+        if code:
+            raise NotDone(f"replace exits with {code}")
+
+    async def finish_replacement(self) -> None:
+        """Let a replacement that has begun go on, as far as it can."""
+        pod = await self._replaced()
+        if pod:
+            await self._operator.replace(pod)
+
+    async def _replaced(self) -> str:
+        """Return the pod whose volumes are being replaced; empty if there is none."""
+        for owner in await self._client.list("StatefulSet", NAMESPACE):
+            turn = _annotations_of(owner).get(PREFIX + "replaces")
+            if turn:
+                return str(json.loads(turn)["pod"]).rpartition("/")[2]
+        return ""
+
     async def _keep_volume(self, volume: str, detail: str) -> None:
         """Mark a volume that is not in use as replaced, with the data of a claim, as `pvc-prebinder replace` does."""
         name, document = await self._volume(volume)
@@ -217,9 +272,11 @@ class Users:
         await self._client.patch("PersistentVolume", name, body)
 
     async def _give_volumes_free(self, _: str, __: str) -> None:
-        """Wipe the kept volumes, and allow them to be used again."""
+        """Wipe the kept volumes, repair the lost ones, and allow them to be used again."""
         for volume in await self._client.list("PersistentVolume"):
-            if PREFIX + "was-for" in _annotations_of(volume):
+            if volume["spec"]["storageClassName"] == terrain.SET_CLASS and _annotations_of(volume).get(_HEALTH):
+                await self._publish("/".join(volume["metadata"]["name"].rsplit("-", 1)), "Healthy", "")
+            elif PREFIX + "was-for" in _annotations_of(volume):
                 marks = {PREFIX + "was-for": None, PREFIX + "namespace-uid": None}
                 body: Document = {"metadata": {"annotations": marks, **_version(volume)}}
                 await self._client.patch("PersistentVolume", volume["metadata"]["name"], body)
@@ -276,32 +333,6 @@ class Users:
         others = [each for each in document["spec"].get("taints") or () if each["key"] != _TAINT["key"]]
         body = {"metadata": _version(document), "spec": {"taints": [*others, *ours]}}
         await self._client.patch("Node", node, body)
-
-    async def _unless_there(self, document: Document) -> None:
-        try:
-            await self._client.create(document)
-        except Rejected as rejected:
-            if rejected.status != 409:
-                raise
-
-    async def _gone(self, kind: str, name: str, namespace: str = "") -> None:
-        try:
-            await self._client.delete(kind, name, namespace)
-        except Rejected as rejected:
-            if rejected.status != 404:
-                raise
-
-    async def _created(self, document: Document) -> None:
-        """Create it as soon as the one of its name that is being deleted is gone."""
-        for _ in range(_TRIES):
-            try:
-                await self._client.create(document)
-            except Rejected as rejected:
-                if rejected.status != 409:
-                    raise
-                await asyncio.sleep(_BETWEEN_TRIES)
-            else:
-                return
 
 
 def _split(volume: str) -> tuple[str, int]:

@@ -82,12 +82,16 @@ class Cluster:
     """Pod's uid -> the writer that gave it its node."""
     nominated: dict[str, Author] = field(default_factory=dict)
     """Pod's uid -> the writer that nominated it for a node last."""
+    nodes_since: dict[str, float] = field(default_factory=dict)
+    """Node -> since when there is a node of that name."""
     usable_until: dict[str, float] = field(default_factory=dict)
     """Node -> when it last ceased to take pods."""
     unreferenced_at: dict[tuple[str, str], float] = field(default_factory=dict)
     """Volume and claim uid -> when the volume ceased to refer to the claim."""
     bound: dict[str, Author] = field(default_factory=dict)
     """Claim's uid -> the writer of its volumeName."""
+    selected: dict[str, Author] = field(default_factory=dict)
+    """Claim's key -> who selected the node for which its volume is to be made."""
     claims_since: dict[str, float] = field(default_factory=dict)
     """Claim's key -> since when there is a claim of that name."""
     claims_gone_at: dict[str, float] = field(default_factory=dict)
@@ -145,8 +149,8 @@ class Cluster:
         author = Author(None if write is None else write.party, change.revision, change.at)
         if change.kind == "Pod" and change.after is not None:
             self._attribute_pod(change.before, change.after, author)
-        if change.kind == "PersistentVolumeClaim" and volume_name(change.after) != volume_name(change.before):
-            self.bound[uid(change.object)] = author
+        if change.kind == "PersistentVolumeClaim":
+            self._attribute_claim(change, author)
         if change.kind != "PersistentVolume":
             return
         before, after = reference(change.before), reference(change.after)
@@ -159,6 +163,15 @@ class Cluster:
         self._attribute_hold(change, author)
         if (change.after or {}).get("status") != (change.before or {}).get("status"):
             self.phases[change.key] = author
+
+    def _attribute_claim(self, change: Change, author: Author) -> None:
+        if volume_name(change.after) != volume_name(change.before):
+            self.bound[uid(change.object)] = author
+        node = annotation(change.after, facts.SELECTED)
+        if node is None:
+            self.selected.pop(change.key, None)
+        elif node != annotation(change.before, facts.SELECTED):
+            self.selected[change.key] = author
 
     def _attribute_hold(self, change: Change, author: Author) -> None:
         before = facts.held_for(change.before)
@@ -216,8 +229,11 @@ class Cluster:
             self.released_at[reserved] = change.at
 
     def _node(self, change: Change) -> None:
-        if change.after is not None:
+        if change.after is None:
+            self.nodes_since.pop(change.key, None)
+        else:
             self.nodes_ever[change.key] = change.after
+            self.nodes_since.setdefault(change.key, change.at)
         if usable(change.before) and not usable(change.after):
             self.usable_until[change.key] = change.at
 

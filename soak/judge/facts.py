@@ -20,8 +20,13 @@ KEYS_ON_CLAIMS: Final = (PREFIX + "reserved-volume", *_EITHER)
 """What belongs to a reservation, by where it belongs: elsewhere it is an unknown key, which is ignored."""
 HELD_FOR: Final = PREFIX + "held-for"
 WAS_FOR: Final = PREFIX + "was-for"
-MOST_HELD: Final = 4
+_KEEPS: Final = (WAS_FOR, PREFIX + "replaces", PREFIX + "namespace-uid")
+MAX_HELD: Final = 4
 """Volumes that may be held for replicas to come in a namespace, by the flags of the controllers."""
+SELECTED: Final = "volume.kubernetes.io/selected-node"
+POOL_CLASS: Final = "pools"
+POOL_BYTES: Final = 8 * 2**30
+"""On each node, by the flags of the driver of that class."""
 QUARANTINE_KEYS: Final = (PREFIX + "quarantine", PREFIX + "quarantined-at")
 _BINARY: Final = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
 PLACEHOLDER: Final = "quarantine-"
@@ -93,6 +98,11 @@ def reserved_for(volume: Object | None) -> tuple[str, str] | None:
 def held_for(volume: Object | None) -> str:
     """Return the key of the claim to come for which the volume is held; empty if for none."""
     return annotation(volume, HELD_FOR) or ""
+
+
+def is_kept(volume: Object) -> bool:
+    """Whether a replacement marked the volume, for a name or because of its data: no other claim gets it."""
+    return any(annotation(volume, key) is not None for key in _KEEPS)
 
 
 def expires_at(subject: Object | None) -> float | None:

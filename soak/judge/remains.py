@@ -18,9 +18,9 @@ from soak.judge.facts import (
     uid,
 )
 from soak.judge.history import Object
-from soak.judge.holds import unwanted_hold
 from soak.judge.placement.room import by_node, takes, usable
 from soak.judge.rules import Violation
+from soak.judge.to_come.holds import unwanted_hold
 from soak.judge.writes import Party
 
 _COMMITTING: Final = frozenset({"prebind", "complete"})
@@ -85,7 +85,7 @@ def _reference_left(volume: Object, cluster: Cluster) -> Iterator[Violation]:
         return
     claim = cluster.claims.get(referred[0])
     if claim is None and (facts.held_for(volume) == referred[0] or name in cluster.unheld_by_others):
-        return  # For a replica to come: soak.judge.holds; or nothing proves any more that it was.
+        return  # For a replica to come: soak.judge.to_come.holds; or nothing proves any more that it was.
     if claim is not None and refers_to(volume, claim):
         if facts.volume_name(claim) not in {"", name}:
             text = f"volume {name} refers to {referred[0]}, which is bound to {facts.volume_name(claim)}"
@@ -174,6 +174,7 @@ def _suits(volume: Object, claim: Object, node: Object, cluster: Cluster) -> boo
         and facts.phase(volume) == "Available"
         and not facts.deleting(volume)
         and not facts.unhealthy(volume)
+        and not facts.is_kept(volume)
         and facts.class_name(volume) == facts.class_name(claim)
         and set(claim["spec"]["accessModes"]) <= set(volume["spec"]["accessModes"])
         and facts.capacity(volume) >= facts.requested(claim)

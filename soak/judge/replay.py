@@ -5,12 +5,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from soak.judge.cluster import Cluster
-from soak.judge.deeds import deeds
+from soak.judge.deeds import deeds, used
 from soak.judge.history import Change
-from soak.judge.holds import HOLD_RULES
 from soak.judge.placement.commitments import committed_where_there_is_room
 from soak.judge.requests import LEASES, identities, judge_fencing, judge_request
 from soak.judge.rules import RULES, Moment, Violation
+from soak.judge.to_come.holds import HOLD_RULES
+from soak.judge.to_come.provisioning import PROVISIONING_RULES
+from soak.judge.to_come.replacements import REPLACEMENT_RULES
 from soak.judge.writes import Authors, Party, Write
 
 
@@ -23,7 +25,7 @@ class Judged:
     states: int = 0
     own_writes: int = 0
     deeds: Counter[str] = field(default_factory=Counter)
-    """What the controller did."""
+    """What the controller did, and what came of it."""
     terms: int = 0
     """How often its Lease changed hands."""
 
@@ -37,14 +39,19 @@ def replay(changes: Iterable[Change], authors: Authors) -> Judged:
         judged.states += 1
         judged.terms += _begins_a_term(change)
         judged.cluster.apply(change)
+        judged.deeds.update(used(change, judged.cluster))
         write = _author(change, authors)
-        if write is not None and write.party is not Party.OTHER:
+        if write is not None and write.party is Party.REPLACE:
+            moment = Moment(change, write, judged.cluster)
+            for rule in REPLACEMENT_RULES:
+                judged.violations += rule(moment)
+        elif write is not None and write.party is not Party.OTHER:
             judged.own_writes += 1
             judged.violations += judge_fencing(change, write, judged.cluster.holders, known)
             if write.party is Party.CONTROLLER:
                 judged.deeds.update(deeds(change))
             moment = Moment(change, write, judged.cluster)
-            for rule in (*RULES, *HOLD_RULES, committed_where_there_is_room):
+            for rule in (*RULES, *HOLD_RULES, *PROVISIONING_RULES, committed_where_there_is_room):
                 judged.violations += rule(moment)
         judged.cluster.attribute(change, write)
     return judged

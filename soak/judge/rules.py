@@ -186,7 +186,7 @@ def only_those_are_committed_who_may_be(moment: Moment) -> Iterator[Violation]:
             "only gated or unschedulable pods are committed", f"claimRef to {named[0]} in mode {sorted(modes)}"
         )
     if facts.held_for(change.after) == named[0]:
-        return  # For a replica to come: soak.judge.holds.
+        return  # For a replica to come: soak.judge.to_come.holds.
     consumers = cluster.recent_consumers(named[0], change.at)
     if not any(each.gated_until >= change.at - LOOK_BACK or each.unschedulable for each in consumers):
         pods = [each.key for each in consumers]
@@ -309,6 +309,7 @@ RULES: Final[tuple[Callable[[Moment], Iterator[Violation]], ...]] = (
 )
 
 _ANNOTATIONS: Final = "metadata.annotations."
+_SELECTED: Final = _ANNOTATIONS + facts.SELECTED
 _ON_VOLUME: Final = (
     _ANNOTATIONS + PREFIX,
     _ANNOTATIONS + BOUND_BY_CONTROLLER,
@@ -328,13 +329,13 @@ _ON_CLAIM: Final = (
 _FIELDS: Final[dict[Party, dict[str, tuple[str, ...]]]] = {
     Party.CONTROLLER: {
         "PersistentVolume": _ON_VOLUME,
-        "PersistentVolumeClaim": _ON_CLAIM,
+        "PersistentVolumeClaim": (*_ON_CLAIM, _SELECTED),
         # Removing a gate also makes the API server change the pod's condition and its generation.
         "Pod": ("spec.schedulingGates", "status.", "metadata.generation"),
     },
     Party.SCHEDULER: {
         "PersistentVolume": _ON_VOLUME,
-        "PersistentVolumeClaim": (_ANNOTATIONS + "volume.kubernetes.io/selected-node",),
+        "PersistentVolumeClaim": (_SELECTED,),
     },
     Party.OTHER: {},
 }

@@ -30,7 +30,14 @@ class Party(StrEnum):
 
     CONTROLLER = "controller"
     SCHEDULER = "scheduler"
+    REPLACE = "replace"
+    """The command `pvc-prebinder replace`, which has an account for it alone."""
     OTHER = "other"
+
+    @property
+    def has_lease(self) -> bool:
+        """Whether it may write only while it holds its Lease."""
+        return self in {Party.CONTROLLER, Party.SCHEDULER}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +71,14 @@ class Parties:
 
     controller: str = "system:serviceaccount:pvc-prebinder-system:pvc-prebinder"
     scheduler: str = "system:serviceaccount:pvc-prebinder-system:pvc-prebinder-scheduler"
+    replace: str = "system:serviceaccount:soak:operator"
 
     def of(self, user: str) -> Party:
         if user == self.controller:
             return Party.CONTROLLER
-        return Party.SCHEDULER if user == self.scheduler else Party.OTHER
+        if user == self.scheduler:
+            return Party.SCHEDULER
+        return Party.REPLACE if user == self.replace else Party.OTHER
 
 
 def read(lines: Iterable[str], parties: Parties) -> Iterator[Write]:

@@ -23,6 +23,8 @@ from soak.stage.client import Client, Document
 from soak.stage.driver import DRIVER_RECORD, PROBE_FLAGS, MoodyDriver, start_driver
 from soak.stage.gateway import Gateway, gateway_to
 from soak.stage.network import Network, network_to
+from soak.stage.operator import Operator, appointed
+from soak.stage.pools import Pools, start_pools
 from soak.stage.recorder import FLAGS, Recorder, recording
 from soak.stage.replica import Replica
 from soak.stage.rights import SYSTEM
@@ -76,6 +78,8 @@ class Stage:
     nodes: dict[str, Document]
     audit_log: Path
     driver: MoodyDriver | None
+    operator: Operator
+    pools: Pools | None = None
 
     @property
     def processes(self) -> tuple[Replica, ...]:
@@ -124,6 +128,8 @@ async def staged(setting: Setting, directory: Path, *, processes: bool = True) -
             {node.name: node.manifest() for node in nodes},
             audit,
             driver,
+            await appointed(cluster, client, directory / "replace.log"),
+            await start_pools(cluster, client) if setting.pools else None,
         )
 
 
@@ -136,8 +142,9 @@ def _gateway(cluster: DevCluster) -> AbstractAsyncContextManager[Gateway]:
 
 def controller_flags(number: int, setting: Setting) -> list[str]:
     """Return the flags in which replicas differ."""
-    flags = [f"--reservation-ttl={setting.reservation_ttl}", "--hold-volumes"]
-    flags += ["--hold-max-share=1", f"--hold-max-per-namespace={terrain.MOST_HELD}"]
+    flags = [f"--reservation-ttl={setting.reservation_ttl}"]
+    if setting.sets:
+        flags += ["--hold-volumes", "--hold-max-share=1", f"--hold-max-per-namespace={terrain.MAX_HELD}"]
     if setting.quarantine:
         flags.append("--quarantine")
     if setting.slow_replica == number:

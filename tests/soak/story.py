@@ -45,7 +45,15 @@ class Story:
         return self._revision
 
     def request(
-        self, party: Party, verb: str, kind: str, key: str, body: dict[str, Any] | None = None, revision: int = 0
+        self,
+        party: Party,
+        verb: str,
+        kind: str,
+        key: str,
+        body: dict[str, Any] | None = None,
+        revision: int = 0,
+        *,
+        subresource: str = "",
     ) -> None:
         """A party sends a request; without a revision it has no effect."""
         self.writes.append(
@@ -58,7 +66,7 @@ class Story:
                 verb,
                 kind,
                 key,
-                "",
+                subresource,
                 200,
                 self.now,
                 body or {},

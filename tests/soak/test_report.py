@@ -1,7 +1,9 @@
 """A failure names the rule, the seed, the writes that matter and what happened around them."""
 
+from collections import Counter
 from pathlib import Path
 
+from soak.judge.deeds import DEEDS, DEEDS_IN_POOLS, DEEDS_OF_SETS
 from soak.judge.writes import Authors
 from soak.report import announcement, report, shown
 from soak.run import Outcome
@@ -40,9 +42,16 @@ def test_the_seed_and_the_place_of_the_record_are_named() -> None:
 
 
 def test_a_clean_soak_is_two_lines_and_the_verdict() -> None:
-    *counts, verdict = report(Outcome(schedule(7, 60), Path("somewhere")))
+    *counts, verdict = report(Outcome(schedule(7, 60), Path("somewhere"), deeds=Counter(DEEDS)))
     assert len(counts) == 2
     assert verdict.startswith("PASSED")
+
+
+def test_what_never_took_effect_is_named() -> None:
+    deeds = Counter({*DEEDS, *DEEDS_OF_SETS, *DEEDS_IN_POOLS} - {"gates removed", "holds written", "nodes selected"})
+    plan = schedule(7, 60, sets=True, pools=True)
+    text = "\n".join(report(Outcome(plan, Path("somewhere"), deeds=deeds)))
+    assert "NEVER HAPPENED, so nothing is shown about it: gates removed, holds written, nodes selected\n" in text
 
 
 def test_the_announcement_names_what_happens_how_long_it_takes_and_where_the_results_are() -> None:

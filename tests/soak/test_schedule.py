@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from soak.schedule import DRIVER_KINDS, FAULT_KINDS, NETWORK_KINDS, OPERATION_KINDS, schedule
+from soak.schedule import DRIVER_KINDS, FAULT_KINDS, NETWORK_KINDS, OPERATION_KINDS, PROVISIONER_KINDS, schedule
 from soak.terrain import claims, pod, volume
 from soak.users import Users
 
@@ -33,12 +33,20 @@ def test_there_is_a_hand_for_every_operation() -> None:
 
 
 def test_every_kind_happens() -> None:
-    seen = {operation.kind for seed in range(5) for operation in schedule(seed, 600).operations}
+    plans = [schedule(seed, 600, sets=True, pools=True) for seed in range(20)]
+    seen = {operation.kind for plan in plans[:5] for operation in plan.operations}
     assert seen == set(OPERATION_KINDS)
-    struck = {fault.kind for seed in range(20) for fault in schedule(seed, 600).network}
-    assert struck == set(NETWORK_KINDS)
-    assert {fault.kind for seed in range(20) for fault in schedule(seed, 600).driver} == set(DRIVER_KINDS)
-    assert {fault.kind for seed in range(20) for fault in schedule(seed, 600).faults} == set(FAULT_KINDS)
+    assert {fault.kind for plan in plans for fault in plan.network} == set(NETWORK_KINDS)
+    assert {fault.kind for plan in plans for fault in plan.driver} == set(DRIVER_KINDS)
+    assert {fault.kind for plan in plans for fault in plan.faults} == set(FAULT_KINDS)
+    assert {fault.kind for plan in plans for fault in plan.provisioner} == set(PROVISIONER_KINDS)
+
+
+def test_sets_and_pools_come_on_top_of_what_the_seed_does_without() -> None:
+    plain, more = schedule(7, 120), schedule(7, 120, sets=True, pools=True)
+    assert set(plain.operations) < set(more.operations)
+    assert set(plain.troubles) < set(more.troubles)
+    assert plain.provisioner == ()
 
 
 def test_a_name_always_means_the_same_object() -> None:

@@ -87,6 +87,7 @@ def test_a_pod_that_waits_beside_a_volume_that_fits(mode: str, gated: bool, wron
         pytest.param({"health": "Degraded"}, id="unhealthy"),
         pytest.param({"claim": "c9"}, id="claimRef of another"),
         pytest.param({"phase": "Released"}, id="phase"),
+        pytest.param({"was_for": "soak/data-db-3/uid"}, id="kept from a replacement"),
         pytest.param({"node": "n9"}, id="out of reach"),
     ],
 )

@@ -5,7 +5,7 @@ from typing import Final
 
 from soak.judge import facts
 from soak.judge.cluster import Cluster
-from soak.judge.facts import MOST_HELD, PREFIX, WAS_FOR, reference
+from soak.judge.facts import MAX_HELD, PREFIX, WAS_FOR, reference
 from soak.judge.history import Object
 from soak.judge.rules import GRACE, Moment, Violation
 from soak.judge.writes import Party
@@ -46,7 +46,7 @@ def no_more_is_held_than_allowed(moment: Moment) -> Iterator[Violation]:
         if facts.held_for(volume).startswith(f"{namespace}/") and facts.phase(volume) == "Available"
         if name == moment.change.key or moment.was_there(cluster.holds.get(name))
     ]
-    if len(known) > MOST_HELD:
+    if len(known) > MAX_HELD:
         yield moment.violation(CAP, f"held beside {len(known) - 1} others of namespace {namespace}: {sorted(known)}")
 
 

@@ -5,9 +5,10 @@ from collections.abc import Callable
 import pytest
 
 from soak import terrain
-from soak.judge.facts import MOST_HELD
-from soak.judge.holds import CAP, HOLDS, KEPT
+from soak.judge.deeds import HOLDS_USED
+from soak.judge.facts import MAX_HELD
 from soak.judge.remains import judge_remains
+from soak.judge.to_come.holds import CAP, HOLDS, KEPT
 from soak.judge.writes import Party
 from tests.soak.story import CONTROLLER, START, Story, claim, reserved, storage_class, volume
 
@@ -19,7 +20,7 @@ Write = Callable[[Story], None]
 def stage() -> Story:
     story = Story()
     story.write(OTHER, "StorageClass", "disks", storage_class("complete"))
-    for number in range(MOST_HELD + 2):
+    for number in range(MAX_HELD + 2):
         story.write(OTHER, "PersistentVolume", f"v{number}", volume(f"v{number}"))
     story.wait(10)
     story.renew(CONTROLLER)
@@ -33,31 +34,31 @@ def hold(story: Story, number: int = 0, name: str = "", party: Party = CONTROLLE
 
 
 def held(story: Story) -> None:
-    for number in range(MOST_HELD):
+    for number in range(MAX_HELD):
         hold(story, number)
 
 
 def held_beyond_the_cap(story: Story) -> None:
     held(story)
-    hold(story, MOST_HELD)
+    hold(story, MAX_HELD)
 
 
 def held_beyond_what_others_have_just_marked(story: Story) -> None:
     hold(story, 0, party=OTHER)
-    for number in range(1, MOST_HELD + 1):
+    for number in range(1, MAX_HELD + 1):
         hold(story, number)
 
 
 def held_again_after_one_has_ended(story: Story) -> None:
     held(story)
     story.write(CONTROLLER, "PersistentVolume", "v0", volume("v0"))
-    hold(story, MOST_HELD)
+    hold(story, MAX_HELD)
 
 
 def held_beside_one_that_is_bound(story: Story) -> None:
     held(story)
     hold(story, 0, party=OTHER, phase="Bound", uid="uid-data-db-0")
-    hold(story, MOST_HELD)
+    hold(story, MAX_HELD)
 
 
 def held_by_uid(story: Story) -> None:
@@ -133,6 +134,27 @@ def test_what_violates_a_rule(deed: Write, broken: set[str]) -> None:
     assert story.rules() == broken
 
 
+def bound_by_name(story: Story, number: int = 0) -> None:
+    """Kubernetes gives the volume to the claim that has been created."""
+    hold(story, number, party=OTHER, uid=f"uid-data-db-{number}")
+
+
+def test_holds_that_a_claim_used_are_counted_beside_those_written() -> None:
+    story = stage()
+    for number in range(2):
+        hold(story, number)
+    bound_by_name(story, 1)
+    deeds = story.judged().deeds
+    assert (deeds["holds written"], deeds[HOLDS_USED]) == (2, 1)
+
+
+def test_a_hold_that_others_wrote_is_not_counted() -> None:
+    story = stage()
+    hold(story, party=OTHER)
+    bound_by_name(story)
+    assert story.judged().deeds == {}
+
+
 def wanting(hold: int) -> Write:
     """The StatefulSet wants volumes held for so many replicas."""
     return lambda story: _write_set(story, hold)
@@ -171,4 +193,4 @@ def test_at_the_end_only_holds_that_a_set_wants_are_left(then: Write, left: int)
 
 
 def test_the_judge_knows_the_limit_that_the_controllers_have() -> None:
-    assert MOST_HELD == terrain.MOST_HELD
+    assert MAX_HELD == terrain.MAX_HELD

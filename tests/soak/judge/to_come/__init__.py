@@ -1,0 +1,1 @@
+"""Holds, replacements, and volumes that are still to be made."""

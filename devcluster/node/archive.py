@@ -11,13 +11,17 @@ from typing import Any
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
+_DIRECTORY = "usr/local/bin"
+
+
 def write(archive: Path, name: str, program: Path) -> None:
-    """Write an image called `name` that holds this static program and runs it."""
-    layer = _tar({"program": (program.read_bytes(), 0o755)})
+    """Write an image called `name` that holds this static program, found by its name, and runs it."""
+    path = f"{_DIRECTORY}/{program.name}"
+    layer = _tar({path: (program.read_bytes(), 0o755)})
     configuration: dict[str, Any] = {
         "architecture": _ARCHITECTURES.get(platform.machine(), platform.machine()),
         "os": "linux",
-        "config": {"Entrypoint": ["/program"]},
+        "config": {"Entrypoint": [f"/{path}"], "Env": [f"PATH=/{_DIRECTORY}"]},
         "rootfs": {"type": "layers", "diff_ids": [f"sha256:{hashlib.sha256(layer).hexdigest()}"]},
     }
     described = json.dumps(configuration).encode()

@@ -14,10 +14,10 @@ from typing import Any
 from devcluster.cluster import DevCluster
 from devcluster.control_plane.components import Options
 from tests.e2e.conftest import ARCHIVE
-from tests.e2e.installation import install
+from tests.e2e.installation import install, rolled_out
 from tests.e2e.test_agent import NAME as SIDECAR
 from tests.e2e.test_agent import driver_with_agent, volumes_of_driver
-from tests.e2e.test_scheduling import install_schedulers
+from tests.e2e.test_scheduling import install_extender
 from tests.scenarios.environment.admin import Admin
 from tests.scenarios.environment.documents import claim, claim_spec, storage_class, volume
 
@@ -40,7 +40,8 @@ async def main(archive: Path) -> None:
     async with DevCluster(Options(kwok=False, real_node=True)) as cluster:
         await cluster.node.load(archive)
         await install(cluster)
-        await install_schedulers(cluster, cluster.directory / "extender")
+        await install_extender(cluster, cluster.directory / "extender", "scheduler")
+        await rolled_out(cluster, "deployment/pvc-prebinder-scheduler")
         volumes_of_driver(cluster, *map(handle_of, range(NUMBER)))
         async with driver_with_agent(cluster), Admin(cluster) as admin:
             await asyncio.sleep(_REST_SECONDS)

@@ -27,6 +27,7 @@ CONFIGURATION: Final = {
 CONTROLLER: Final = "app.kubernetes.io/part-of=pvc-prebinder,app.kubernetes.io/component=controller"
 COME_AND_GO: Final = {"events", "events.events.k8s.io", "leases.coordination.k8s.io"}
 """Recorded by the cluster about itself, at any time."""
+SCHEDULING: Final = ("extender", "scheduler", "second-kube-scheduler")
 COMPONENTS: Final = ("complete", "scheduling-gate", "gate-policy")
 _numbers: Final = count(1)
 
@@ -51,7 +52,7 @@ async def is_installed(cluster: DevCluster) -> bool:
 
 async def remove(cluster: DevCluster) -> None:
     """Do what manifests/uninstall/kustomization.yaml says, in its order."""
-    overlay = str(write_overlay(cluster.directory, (*COMPONENTS, "extender", "scheduler")))
+    overlay = str(write_overlay(cluster.directory, (*COMPONENTS, *SCHEDULING)))
     await undo_writes(cluster)
     await cluster.run_kubectl("delete", "-k", overlay, "--ignore-not-found", f"--timeout={SECONDS:.0f}s")
 
@@ -90,6 +91,24 @@ def write_overlay(directory: Path, components: Sequence[str]) -> Path:
     }
     (overlay / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
     return overlay
+
+
+def with_configuration(overlay: Path, name: str, content: Document) -> Path:
+    """Write an overlay of this one in which a component's ConfigMap has that config.yaml; kustomize replaces what is
+    in components by a further kustomization only.
+    """
+    above = overlay.with_name(f"{overlay.name}-{name}")
+    above.mkdir()
+    (above / "config.yaml").write_text(yaml.safe_dump(content))
+    generated = {"name": name, "namespace": SYSTEM, "behavior": "replace", "files": ["config.yaml"]}
+    kustomization = {
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "resources": [f"../{overlay.name}"],
+        "configMapGenerator": [generated],
+    }
+    (above / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
+    return above
 
 
 async def rolled_out(cluster: DevCluster, what: str, namespace: str = SYSTEM) -> None:

@@ -1,4 +1,6 @@
-"""What schedules: the extender beside a kube-scheduler in a static pod, over TLS, and the standalone scheduler."""
+"""What schedules: the extender over TLS, beside a kube-scheduler in a static pod and beside the component's second one;
+the standalone scheduler.
+"""
 
 import json
 from datetime import UTC, datetime
@@ -6,6 +8,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, Final
 
+import pytest
 import pytest_asyncio
 import yaml
 
@@ -14,40 +17,69 @@ from devcluster.credentials import kubeconfig
 from devcluster.credentials.certificates import Authority, KeyPair
 from devcluster.node import archive
 from tests.e2e.driver import Driver
-from tests.e2e.installation import COMPONENTS, SECONDS, ensure_installed, rolled_out, write_overlay
+from tests.e2e.installation import (
+    COMPONENTS,
+    SCHEDULING,
+    SECONDS,
+    ensure_installed,
+    rolled_out,
+    with_configuration,
+    write_overlay,
+)
 from tests.scenarios.environment.documents import PREFIX, claim_spec
 from tests.scenarios.environment.waiting import eventually
 from tests.scenarios.environment.world import World
-from tests.scenarios.processes.controller import SYSTEM
+from tests.scenarios.processes.controller import MANIFESTS, SYSTEM
 
 SERVER: Final = "pvc-prebinder-extender.pvc-prebinder-system.svc"
 IMAGE: Final = "registry.k8s.io/kube-scheduler:v1.37.1"
 EXTENDED: Final = "extended-scheduler"
+SECOND: Final = "volume-scheduler"
+"""The profile of components/second-kube-scheduler."""
 IN_CLUSTER: Final = "https://10.0.0.1:443"
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def schedulers(real: DevCluster) -> None:
-    """The extender and the standalone scheduler as Deployments, and a kube-scheduler that asks the extender."""
+    """As Deployments the extender, the standalone scheduler and a second kube-scheduler, and another kube-scheduler in
+    a static pod; both ask the extender.
+    """
     await ensure_installed(real)
     directory = real.directory / "node" / "kube-scheduler"
-    client = await install_schedulers(real, directory)
+    client = await install_extender(real, directory)
     selector = "app.kubernetes.io/component=extender"
     shown = await real.run_kubectl("-n", SYSTEM, "get", "pods", "--selector", selector, "--output", "json")
-    address = json.loads(shown)["items"][0]["status"]["podIP"]
-    await start_kube_scheduler(real, directory, configuration(directory, f"https://{address}:8443", client))
+    url = f"https://{json.loads(shown)['items'][0]['status']['podIP']}:8443"
+    await start_kube_scheduler(real, directory, configuration(directory, url, client))
+    await install_schedulers(real, url)
 
 
-async def install_schedulers(cluster: DevCluster, directory: Path) -> KeyPair:
-    """Add extender and scheduler to base; return the certificate of the extender's client."""
+async def install_extender(cluster: DevCluster, directory: Path, *others: str) -> KeyPair:
+    """Add the extender, and other components, to base; return the certificate of the extender's client."""
     authority = authority_in(directory)
-    serving = authority.serving("extender", (SERVER,), ())
-    await cluster.run_kubectl("apply", "-f", "-", given=json.dumps(secret(authority.certificate, serving)))
-    overlay = write_overlay(cluster.directory, (*COMPONENTS, "extender", "scheduler"))
+    client = authority.client("kube-scheduler")
+    for name, keys in (("tls", authority.serving("extender", (SERVER,), ())), ("client", client)):
+        given = json.dumps(secret(f"pvc-prebinder-extender-{name}", authority.certificate, keys))
+        await cluster.run_kubectl("apply", "-f", "-", given=given)
+    await cluster.run_kubectl("apply", "-k", str(write_overlay(cluster.directory, (*COMPONENTS, "extender", *others))))
+    await rolled_out(cluster, "deployment/pvc-prebinder-extender")
+    return client
+
+
+async def install_schedulers(cluster: DevCluster, url: str) -> None:
+    """Add the standalone scheduler and the second kube-scheduler, as shipped but for how it reaches the extender: on
+    this node nothing leads from a Service to its pods. And nothing is scheduled without the extender's answer.
+    """
+    file = yaml.safe_load((MANIFESTS / "components" / "second-kube-scheduler" / "config.yaml").read_text())
+    (extender,) = file["extenders"]
+    assert extender["urlPrefix"] == f"https://{SERVER}"
+    extender |= {"urlPrefix": url, "ignorable": False, "httpTimeout": "20s"}
+    extender["tlsConfig"]["serverName"] = SERVER
+    shipped = write_overlay(cluster.directory, (*COMPONENTS, *SCHEDULING))
+    overlay = with_configuration(shipped, "pvc-prebinder-kube-scheduler-config", file)
     await cluster.run_kubectl("apply", "-k", str(overlay))
-    for name in ("pvc-prebinder-extender", "pvc-prebinder-scheduler"):
+    for name in ("pvc-prebinder-scheduler", "pvc-prebinder-kube-scheduler"):
         await rolled_out(cluster, f"deployment/{name}")
-    return authority.client("kube-scheduler")
 
 
 def authority_in(directory: Path) -> Authority:
@@ -55,13 +87,13 @@ def authority_in(directory: Path) -> Authority:
     return Authority(directory, datetime.now(UTC))
 
 
-def secret(authority: Path, serving: KeyPair) -> dict[str, Any]:
-    files = {"ca.crt": authority, "tls.crt": serving.certificate, "tls.key": serving.key}
+def secret(name: str, authority: Path, keys: KeyPair) -> dict[str, Any]:
+    files = {"ca.crt": authority, "tls.crt": keys.certificate, "tls.key": keys.key}
     return {
         "apiVersion": "v1",
         "kind": "Secret",
-        "metadata": {"name": "pvc-prebinder-extender-tls", "namespace": SYSTEM},
-        "stringData": {name: path.read_text(encoding="ascii") for name, path in files.items()},
+        "metadata": {"name": name, "namespace": SYSTEM},
+        "stringData": {file: path.read_text(encoding="ascii") for file, path in files.items()},
     }
 
 
@@ -125,14 +157,15 @@ async def start_kube_scheduler(cluster: DevCluster, directory: Path, config: dic
     (cluster.directory / "node" / "static" / "kube-scheduler.yaml").write_text(yaml.safe_dump(pod), encoding="utf-8")
 
 
-async def test_kube_scheduler_in_a_static_pod_heeds_the_extender(
-    world: World, driver: Driver, schedulers: None
+@pytest.mark.parametrize("scheduler", [EXTENDED, SECOND], ids=["in a static pod", "second one"])
+async def test_kube_scheduler_heeds_the_extender(
+    world: World, driver: Driver, schedulers: None, scheduler: str
 ) -> None:
     disks = await world.storage_class("off")
     (name,) = await world.volumes(disks, driver.volume(world, "v", disks))
     health = f"{PREFIX}health"
     await world.admin.patch("PersistentVolume", name, {"metadata": {"annotations": {health: "Degraded"}}})
-    await world.pod("app", {"data": claim_spec(disks)}, extra={"schedulerName": EXTENDED})
+    await world.pod("app", {"data": claim_spec(disks)}, extra={"schedulerName": scheduler})
 
     async def condition() -> str:
         conditions = (await world.pods())["app"]["status"].get("conditions", [])

@@ -4,6 +4,7 @@
 """
 
 import json
+import os
 import re
 import shlex
 from collections.abc import Callable, Sequence
@@ -28,7 +29,7 @@ from prebinder.preflight.installation_checks import (
 )
 from prebinder.preflight.requirements import CONTROLLER
 from tests.builders import claim, pod, volume
-from tests.e2e.afternoon.transcript import INTRODUCTION, PAGE, ROOT, STEPS, Step, answers, form
+from tests.e2e.afternoon.transcript import INTRODUCTION, PAGE, ROOT, STEPS, Shell, Step, answers, form
 from tests.fakes.objects import node_object
 from why.facts.details import LeaseDetails
 
@@ -49,6 +50,15 @@ def test_the_page_has_each_step_with_the_answer_that_it_must_have() -> None:
     assert TEXT.startswith(INTRODUCTION)
     for step, answer in zip(ALL, answers(TEXT), strict=True):
         assert re.search(step.answer, answer), step.command
+
+
+def test_a_command_is_typed_in_a_terminal_and_a_wrong_answer_is_a_problem(tmp_path: Path) -> None:
+    shell = Shell(tmp_path, {"PATH": os.environ["PATH"]})
+    assert shell.type(Step("test -t 1 && printf '\\033[1mbold\\033[0m \\n'", "bold")) == "bold"
+    assert shell.problems == []
+    shell.type(Step("false"))
+    assert [problem.splitlines()[-1] for problem in shell.problems] == ["exit code 1, expected 0: "]
+    shell.close()
 
 
 def test_the_commands_are_those_of_the_readme() -> None:

@@ -195,6 +195,8 @@ class Shell:
         return "\n".join(lines).strip("\n"), int(line.removeprefix(END))
 
     def close(self) -> None:
+        assert self._bash.stdin is not None
+        self._bash.stdin.close()
         self._bash.kill()
         self._bash.wait()
         self._screen.close()

@@ -80,13 +80,15 @@ class Bringing:
         self._let_go().update({name: pod.key for name in map(class_of, claims) if self._brings(name)})
 
     def _let_go(self) -> dict[str, str]:
-        """Return for each class a pod without our gate, and without a volume, that has no node yet."""
+        """Return for each class a pod without a volume or a node whose gate is removed, or is being removed."""
         if self._waiting is None:
-            snapshot, keys = self._view.snapshot, self._view.settings.annotations
+            snapshot, lifts = self._view.snapshot, self._view.ledger.lifts
+            gated = self._view.settings.annotations.carries_gate
             self._waiting = {
                 class_of(claim): pod.key
                 for pod in snapshot.pods.values()
-                if pod.claims and not (pod.node_name or pod.deleting or pod.finished or keys.carries_gate(pod))
+                if pod.claims and not (pod.node_name or pod.deleting or pod.finished)
+                if not gated(pod) or lifts.get(pod.key) == pod.uid
                 for claim in open_claims(pod, snapshot)
                 if self._brings(class_of(claim))
             }

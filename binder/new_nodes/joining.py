@@ -91,9 +91,9 @@ class _Joining:
         planned = plan(extended, pods, self.now, Caches(), self.solve) if nodes else ()
         for decision in sorted(planned, key=_urgency):
             before = by_key[decision.pod.key]
-            if _is_only_made(decision) and self._obstacle(decision.pod) is None:
+            if isinstance(decision, Provision) and _is_only_made(decision) and self._obstacle(decision.pod) is None:
                 self.bringing.take_turn(decision.pod, open_claims(decision.pod, self.view.snapshot))
-                decided[decision.pod.key] = Wait(decision.pod, Reason.DYNAMIC_CLASS)
+                decided[decision.pod.key] = Wait(decision.pod, Reason.DYNAMIC_CLASS, node=decision.node)
             elif not isinstance(decision, Reserve):
                 decided[decision.pod.key] = self._rejection(before, decision, added)
             elif decision.mode not in COMMITTING or not self._is_healthy(decision):
@@ -167,9 +167,9 @@ def _is_local(volume: Volume) -> bool:
     return is_on_one_node(volume) or is_narrower_than_zone(volume.node_affinity)
 
 
-def _is_only_made(decision: Decision) -> bool:
+def _is_only_made(decision: Provision) -> bool:
     """Whether all that the pod lacks is to be made on a new node; no existing volume can be set aside for one."""
-    return isinstance(decision, Provision) and is_new(decision.node) and not decision.placements
+    return is_new(decision.node) and not decision.placements
 
 
 def _min_domains(pod: Pod) -> Rejection | None:

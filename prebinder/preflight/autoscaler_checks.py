@@ -35,18 +35,12 @@ async def autoscalers_in(api: KubeApi) -> list[str]:
 def check_autoscalers(
     names: Sequence[str], classes: Iterable[StorageClass], annotations: Annotations
 ) -> Iterator[Check]:
-    """Check whether nodes are added for existing volumes; nothing without an autoscaler or such a class."""
-    static = [
-        each
-        for each in classes
-        if each.provisioner == NO_PROVISIONER
-        and each.binding_mode == WAIT_FOR_FIRST_CONSUMER
-        and value_of(each.annotations, annotations.mode) != Mode.OFF
-    ]
-    if not names or not static:
+    """Check whether nodes are added where the controller decides; nothing without an autoscaler or such a class."""
+    handled = [each for each in classes if each.binding_mode == WAIT_FOR_FIRST_CONSUMER and _is_ours(each, annotations)]
+    if not names or not handled:
         return
     subject, by = "autoscaler", " and ".join(names)
-    left = sorted(each.name for each in static if not annotations.joins_new_nodes(each))
+    left = sorted(each.name for each in handled if not annotations.joins_new_nodes(each))
     if not left:
         yield Check(subject, CheckState.OK, by, "nodes are added where volumes are")
         return
@@ -55,3 +49,9 @@ def check_autoscalers(
         f"nodes are missing: see docs/autoscalers.md on the annotation {annotations.new_nodes}"
     )
     yield Check(subject, CheckState.NOTE, by, meaning)
+
+
+def _is_ours(storage_class: StorageClass, annotations: Annotations) -> bool:
+    """Whether the controller decides for claims of the class: in mode provision if it provisions volumes."""
+    mode = value_of(storage_class.annotations, annotations.mode)
+    return mode == Mode.PROVISION if storage_class.provisioner != NO_PROVISIONER else mode != Mode.OFF

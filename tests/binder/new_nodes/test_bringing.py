@@ -1,14 +1,26 @@
 """Pods whose volume is made on the disk of one node are let go, one at a time, where a new node brings such a disk."""
 
+import json
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
+from binder.matching.rejection import Reason
+from binder.model.decision import Decision, Reject, Wait
+from binder.model.ledger import Ledger
+from binder.model.new_nodes import NewNodes
+from binder.new_nodes.joining import with_new_nodes
+from binder.reservation.contract import DEFAULT_PREFIX, Annotations
+from kube.decoding.decode_node_pool import decode_node_pool
 from tests.binder.new_nodes.test_letting_go import annotate, request
-from tests.binder.provisioner import gated, is_gated, pool_world, selected
+from tests.binder.provisioner import DRIVER, gated, is_gated, pool_world, selected
+from tests.binder.views import NOW, view
 from tests.binder.world import World
+from tests.builders import claim, csi_driver, pod, storage_class
 from tests.fakes.objects import node_object, node_pool_object
 
+WORDS = {"mode": "provision", "new-nodes": "join-volumes", "new-node-storage": "100Gi"}
 NODES = ("node-a1", "node-a2", "node-b1", "node-b2")
 
 
@@ -137,3 +149,26 @@ async def test_one_pod_is_let_go_and_the_next_when_that_has_its_node() -> None:
         world.server.change("pods", f"default/{first}", lambda document: document["spec"].update(nodeName="node-new"))
         await process.run()
         assert sum(is_gated(world, name) for name in waiting) == 1
+
+
+def two_gated_pods(ledger: Ledger) -> dict[str, Decision]:
+    """Decide about the second of two gated pods that fit no node, and about the first if nothing is known of it."""
+    annotations = {f"{DEFAULT_PREFIX}{word}": value for word, value in WORDS.items()}
+    made = storage_class("made", provisioner=DRIVER, annotations=annotations)
+    pods = [pod(name, claims=[name], scheduling_gates=[Annotations().gate]) for name in ("db-0", "db-1")]
+    claims = [claim(name, storage_class="made") for name in ("db-0", "db-1")]
+    seen = view(made, csi_driver(DRIVER, storage_capacity=True), *pods, *claims)
+    pool = decode_node_pool(json.dumps(node_pool_object()).encode())
+    assert pool is not None
+    seen = replace(seen, new_nodes=NewNodes((pool,)), ledger=ledger)
+    undecided = [Reject(each, Reason.NO_NODE_FITS, ()) for each in pods if each.key not in ledger.lifts]
+    return {each.pod.name: each for each in with_new_nodes(seen, tuple(undecided), NOW)}
+
+
+def test_while_its_gate_is_being_removed_no_other_is_let_go() -> None:
+    first = two_gated_pods(Ledger())["db-0"]
+    assert isinstance(first, Wait)
+    assert first.node, "the controller remembers only gates of pods with a place"
+    second = two_gated_pods(Ledger().with_lift(first.pod.key, first.pod.uid))["db-1"]
+    assert isinstance(second, Reject)
+    assert second.reason is Reason.WAITING_FOR_NEW_NODE

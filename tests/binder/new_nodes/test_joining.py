@@ -158,6 +158,33 @@ async def test_nothing_is_committed_where_no_node_would_come(
         assert words in notes[0]
 
 
+@pytest.mark.parametrize(
+    ("zones", "pods"),
+    [
+        pytest.param(("a", "b"), ["db"], id="zones with nodes"),
+        pytest.param(("a", "b", "c"), [], id="a zone without a node counts for Karpenter"),
+    ],
+)
+async def test_spread_has_to_hold_by_the_zones_that_kube_scheduler_counts_and_by_those_of_the_pools(
+    zones: tuple[str, ...], pods: list[str]
+) -> None:
+    """A second pod in zone a is one more than in zone b, and two more than in zone c, which has no node."""
+    world = world_of(zone="a")
+    world.server.node_pools = [node_pool_object(zones=zones)]
+    spread = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}
+    spread["labelSelector"] = {"matchLabels": {"app": "db"}}
+    world.server.change("pods", "default/db", lambda pod: pod["spec"].update(topologySpreadConstraints=[spread]))
+    for node in ("node-a1", "node-b1"):
+        world.put(pod_object(f"on-{node}", [], node=node))
+    for name in ("db", "on-node-a1", "on-node-b1"):
+        world.server.change("pods", f"default/{name}", lambda pod: pod["metadata"].update(labels={"app": "db"}))
+    for node in ("node-a1", "node-a2"):
+        world.server.change("nodes", node, lambda document: document["spec"].update(unschedulable=True))
+    async with world.process() as process:
+        await process.run(60)
+        assert committed(world) == pods
+
+
 async def test_without_node_pools_an_emptied_node_of_the_zone_is_the_template() -> None:
     world = world_of(zone="b")
     world.server.node_pools = None

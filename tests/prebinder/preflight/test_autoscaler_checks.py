@@ -34,6 +34,25 @@ def test_classes_without_the_annotation_are_named(
         assert "no node is added for the volumes of fast" in checks[0].meaning
 
 
+@pytest.mark.parametrize(
+    ("mode", "states"),
+    [
+        pytest.param("provision", [CheckState.NOTE], id="mode provision"),
+        pytest.param("annotate", [], id="left to the provisioner"),
+    ],
+)
+def test_classes_that_provision_are_named_where_gated_pods_would_wait(mode: str, states: list[CheckState]) -> None:
+    made = storage_class(provisioner="disk.csi.example", annotations={f"{DEFAULT_PREFIX}mode": mode})
+    assert [check.state for check in check_autoscalers(["Karpenter"], [made], Annotations())] == states
+
+
+async def test_cluster_autoscaler_is_known_by_its_report() -> None:
+    server = FakeKubeApi()
+    metadata = {"namespace": "kube-system", "name": "cluster-autoscaler-status"}
+    server.objects["configmaps", "kube-system/cluster-autoscaler-status"] = {"kind": "ConfigMap", "metadata": metadata}
+    assert await autoscalers_in(KubeApi(Connection(server))) == ["Cluster Autoscaler"]
+
+
 async def test_karpenter_is_known_by_its_kinds() -> None:
     server = FakeKubeApi()
     assert await autoscalers_in(KubeApi(Connection(server))) == []

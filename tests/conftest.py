@@ -16,10 +16,6 @@ from devcluster.control_plane.nodes import spread
 hypothesis.settings.register_profile("unhurried", deadline=None)
 hypothesis.settings.load_profile("unhurried")
 
-# What is written in Go, above all kube-apiserver, collects garbage less often: control planes of tests live for minutes
-# and stay small, and collecting is a tenth of the processor time that they need.
-os.environ.setdefault("GOGC", "400")
-
 
 def pytest_xdist_auto_num_workers() -> int:
     """Two workers more than cores, four at most: stories wait for Leases, drivers and timers more than they work."""

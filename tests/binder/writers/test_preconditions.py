@@ -142,6 +142,17 @@ async def test_no_volume_is_committed_for_a_node_that_does_not_fit_any_more(mode
     assert world.volume("pv-b")["spec"]["claimRef"]["name"] == "data"
 
 
+@pytest.mark.parametrize("mode", COMMITTING)
+async def test_no_volume_is_committed_once_a_scheduler_may_serve_another_user_of_the_claim(mode: Mode) -> None:
+    world = World(mode)
+    world.put(claim_object("data"), volume_object("pv-1"), pod_object("web", ["data"], gated=True))
+    world.doctor = Onlooker(world.clock, lambda: world.put(pod_object("free", ["data"])))
+    async with world.process() as process:
+        await process.run(1)
+    assert world.doctor.probed
+    assert "claimRef" not in world.volume("pv-1")["spec"]
+
+
 @pytest.mark.parametrize("ending", ["pv-1", "pv-1/status", "data"])
 async def test_a_claim_that_gets_another_volume_meanwhile_leaves_nothing_on_ours(ending: str) -> None:
     """Right before any of our writes: what was written is taken back, the phase as well."""
@@ -174,6 +185,27 @@ async def test_a_claim_of_a_gated_pod_that_gets_another_volume_leaves_nothing_on
     async with world.process() as process:
         await process.run(1)
     assert world.claim("data")["spec"]["volumeName"] == "pv-9"
+    assert untouched(world, "pv-1")
+    assert world.violations() == []
+
+
+async def test_a_volume_that_changes_unseen_during_the_rollback_is_read_again_and_taken_back() -> None:
+    world = World(Mode.COMPLETE)
+    world.put(claim_object("data"), pod_object("web", ["data"], gated=True))
+    world.put(volume_object("pv-1", "11Gi"), volume_object("pv-9", "100Gi"))
+
+    def labelled() -> None:
+        world.server.change("persistentvolumes", "pv-1", lambda pv: pv["metadata"].update(labels={"note": "x"}))
+
+    def lost() -> None:
+        world.server.lagging = True
+        bind(world, "data", "pv-9")
+        at_write(world, "pv-1/status", labelled)
+
+    at_write(world, "data", lost)
+    async with world.process() as process:
+        await process.run(1)
+    assert world.volume("pv-1")["metadata"]["labels"] == {"note": "x"}
     assert untouched(world, "pv-1")
     assert world.violations() == []
 

@@ -3,7 +3,10 @@
 import asyncio
 from datetime import timedelta
 
-from binder.writers.health_gate import HealthGate
+import pytest
+
+from binder.writers.health_gate import PATIENCE, HealthGate
+from csi.health.verdict import Verdict
 from kube.objects.model import Volume
 from tests.binder.world import Doctor
 from tests.builders import volume
@@ -80,3 +83,29 @@ async def test_a_probe_that_hangs_ends_with_the_term() -> None:
         assert asyncio.all_tasks() > before
     await settle()
     assert asyncio.all_tasks() == before
+
+
+async def test_a_driver_is_slow_as_soon_as_a_probe_was_waited_for_without_a_response() -> None:
+    """Those that waited decide by this at the same instant."""
+    clock = FakeClock()
+    doctor = Doctor(clock)
+    doctor.hang.add("handle-pv-0")
+    gate, chosen = HealthGate(doctor, timedelta(seconds=30), clock), chosen_volumes("csi")
+    with gate.following():
+        waiting = asyncio.create_task(gate.probe(chosen, clock.now()))
+        await settle()
+        assert not gate.is_slow(chosen)
+        await clock.advance(PATIENCE)
+        await waiting
+        assert gate.is_slow(chosen)
+
+
+async def test_a_probe_that_cannot_be_made_at_all_fails_those_that_wait_for_it() -> None:
+    class Broken(Doctor):
+        async def verdict(self, driver: str, handle: str, max_age: timedelta) -> Verdict:
+            raise ZeroDivisionError(handle)
+
+    clock = FakeClock()
+    gate = HealthGate(Broken(clock), timedelta(seconds=30), clock)
+    with pytest.raises(ZeroDivisionError):
+        await gate.probe(chosen_volumes("csi"), clock.now())

@@ -41,9 +41,10 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
     options = json.loads(os.environ["MUTANTS"])
     items = {item.nodeid: item for item in session.items if item.get_closest_marker("cluster") is None}
     record_file = Path(options["record"])
-    if not record_file.exists():
+    record: Record = json.loads(record_file.read_text()) if record_file.exists() else {}
+    if record.keys() != items.keys():
         _in_child(lambda: _write_record(list(items.values()), record_file), None)
-    record: Record = json.loads(record_file.read_text())
+        record = json.loads(record_file.read_text())
     verdicts = Path(options["verdicts"])
     known = dict(json.loads(line) for line in verdicts.read_text().splitlines()) if verdicts.exists() else {}
     for key, mutation in sample(options["files"], options["each"], options["seed"]):

@@ -142,6 +142,9 @@ def test_claims_made_for_two_nodes_leave_none() -> None:
 def test_our_gate_holds_a_pod_back_until_it_is_lifted() -> None:
     gated = pod(claims=["data"], scheduling_gates=[OURS.gate])
     there = snapshot_of((storage_class(), *BOUND, gated))
+    free = seen(*BOUND, USER)
+    assert free is not None
+    assert free.released
     held = waiting_pod(there, OURS, gated)
     assert held is not None
     assert not held.released

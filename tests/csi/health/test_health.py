@@ -154,6 +154,7 @@ def test_transitions(observed: str, transitions: list[int]) -> None:
     [
         pytest.param("H", ONCE, "H", id="healthy"),
         pytest.param("H?", ONCE, "?", id="unknown"),
+        pytest.param("H-", ONCE, "-", id="a capability lost while healthy"),
         pytest.param("L?", ONCE, "L", id="a failed call is no recovery"),
         pytest.param("L-", ONCE, "L", id="nor is a lost capability"),
         pytest.param("LH", ONCE, "H", id="recovered"),

@@ -9,14 +9,11 @@ import pytest
 
 from binder.controllers.deference import COMMIT_AFTER
 from binder.model.decision import Mode
-from binder.reservation.contract import Annotations
-from binder.writers.attempt import same_offer
 from csi.health.verdict import HealthState, Verdict
 from kube.client.transport import Request
-from kube.objects.model import Volume
 from tests.binder.world import Doctor, World, bind, reservation
-from tests.builders import ZONE, claim, volume
-from tests.fake_clock import START, FakeClock
+from tests.builders import ZONE
+from tests.fake_clock import FakeClock
 from tests.fakes.kube_api import failure
 from tests.fakes.objects import claim_object, pod_object, volume_object
 
@@ -395,26 +392,3 @@ async def test_a_claim_that_an_ungated_pod_uses_too_is_kube_schedulers(mode: Mod
     async with world.process() as process:
         await process.run(1)
     assert "claimRef" not in world.volume("pv-1")["spec"]
-
-
-DATA = claim("data", uid="uid-persistentvolumeclaims-default/data")
-
-
-@pytest.mark.parametrize(
-    ("fresh", "same"),
-    [
-        pytest.param(volume(resource_version=9), True, id="only its version"),
-        pytest.param(volume(annotations={"somebody.example/note": "x"}), True, id="an annotation of others"),
-        pytest.param(volume(annotations=reservation("data")), True, id="reserved for the claim"),
-        pytest.param(volume(annotations=reservation("other")), False, id="reserved for another"),
-        pytest.param(volume(annotations=reservation("other", minutes=-10)), True, id="reserved for another till now"),
-        pytest.param(volume(claim="ns/other"), False, id="taken"),
-        pytest.param(volume(phase="Failed"), False, id="failed"),
-        pytest.param(volume(deleting=True), False, id="being deleted"),
-        pytest.param(volume(size="1Gi"), False, id="shrunk"),
-        pytest.param(volume(labels={"tier": "gold"}), False, id="relabelled"),
-        pytest.param(volume(uid="other"), False, id="recreated"),
-    ],
-)
-def test_same_offer(fresh: Volume, same: bool) -> None:
-    assert same_offer(volume(), fresh, DATA, Annotations(), START) is same

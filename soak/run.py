@@ -5,10 +5,13 @@ import json
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from shutil import copyfile
 from typing import Final
+
+import aiohttp
 
 from soak.faults import Faults, all_well
 from soak.judge.cluster import Cluster
@@ -22,7 +25,7 @@ from soak.judge.rules import Violation
 from soak.judge.to_come.provisioning import judge_partly_provisioned
 from soak.judge.writes import Authors, Parties, Party, Write, read
 from soak.schedule import Operation, Schedule
-from soak.stage.client import Document
+from soak.stage.client import Document, Rejected
 from soak.stage.driver import DRIVER_RECORD
 from soak.stage.stage import Stage, staged
 from soak.terrain import PREFIX
@@ -86,7 +89,8 @@ async def soak(plan: Schedule, directory: Path, say: Callable[[str], None]) -> O
         outcome.operations, outcome.rejected, outcome.faults = users.done, users.rejected, faults.done
         logs = _collect_logs(stage, directory)
         # Why something was not done is said in Events.
-        (directory / "events.json").write_text(json.dumps(await stage.client.list("Event")), encoding="utf-8")
+        with suppress(Rejected, aiohttp.ClientError, TimeoutError, OSError):
+            (directory / "events.json").write_text(json.dumps(await stage.client.list("Event")), encoding="utf-8")
         rested = time.time()
     say(f"judging {len(stage.recorder.changes)} versions of objects")
     outcome.changes = stage.recorder.changes

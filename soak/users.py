@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -249,9 +250,10 @@ class Users(PoolUsers):
 
     async def finish_replacement(self) -> None:
         """Let a replacement that has begun go on, as far as it can."""
-        pod = await self._replaced()
-        if pod:
-            await self._operator.replace(pod)
+        with suppress(Rejected, aiohttp.ClientError, TimeoutError, OSError):
+            pod = await self._replaced()
+            if pod:
+                await self._operator.replace(pod)
 
     async def _replaced(self) -> str:
         """Return the pod whose volumes are being replaced; empty if there is none."""

@@ -9,13 +9,15 @@ import pytest
 
 from binder.matching.rejection import Reason
 from binder.model.decision import Lost, Mode, Placement, Reserve
-from binder.reservation.contract import DEFAULT_PREFIX
-from binder.writers.attempt import LostPlacement
+from binder.reservation.contract import DEFAULT_PREFIX, Annotations
+from binder.writers.attempt import LostPlacement, same_offer
 from binder.writers.keyed_locks import KeyedLocks
 from csi.health.verdict import HealthState
 from kube.client.transport import Request
-from tests.binder.world import Process, World, bind
-from tests.fake_clock import settle
+from kube.objects.model import Volume
+from tests import builders
+from tests.binder.world import Process, World, bind, reservation
+from tests.fake_clock import START, settle
 from tests.fakes.objects import claim_object, pod_object, volume_object
 
 PODS = [f"web-{number}" for number in range(8)]
@@ -165,3 +167,28 @@ async def test_a_newer_version_of_the_same_volume_counts_and_one_of_its_successo
     else:
         with pytest.raises(LostPlacement):
             checks.require_healthy(planned, planned.volume)
+
+
+DATA = builders.claim("data", uid="uid-persistentvolumeclaims-default/data")
+
+
+@pytest.mark.parametrize(
+    ("fresh", "same"),
+    [
+        pytest.param(builders.volume(resource_version=9), True, id="only its version"),
+        pytest.param(builders.volume(annotations={"somebody.example/note": "x"}), True, id="an annotation of others"),
+        pytest.param(builders.volume(annotations=reservation("data")), True, id="reserved for the claim"),
+        pytest.param(builders.volume(annotations=reservation("other")), False, id="reserved for another"),
+        pytest.param(
+            builders.volume(annotations=reservation("other", minutes=-10)), True, id="reserved for another till now"
+        ),
+        pytest.param(builders.volume(claim="ns/other"), False, id="taken"),
+        pytest.param(builders.volume(phase="Failed"), False, id="failed"),
+        pytest.param(builders.volume(deleting=True), False, id="being deleted"),
+        pytest.param(builders.volume(size="1Gi"), False, id="shrunk"),
+        pytest.param(builders.volume(labels={"tier": "gold"}), False, id="relabelled"),
+        pytest.param(builders.volume(uid="other"), False, id="recreated"),
+    ],
+)
+def test_same_offer(fresh: Volume, same: bool) -> None:
+    assert same_offer(builders.volume(), fresh, DATA, Annotations(), START) is same

@@ -88,17 +88,22 @@ async def test_a_recreated_pod_whose_volume_is_bound_already_counts(world: World
 
 @pytest.mark.parametrize("mode", ["annotate", "prebind", "complete"])
 async def test_a_shared_claim_gets_no_volume_that_only_one_of_its_gated_pods_can_use(world: World, mode: str) -> None:
-    disks = await world.storage_class(mode)
+    disks, others = await world.storage_class(mode), await world.storage_class(mode, "others")
     await world.volumes(disks, *(world.volume(zone, disks, zone=zone) for zone in ("zone-a", "zone-b")))
+    await world.volumes(others, world.volume("other", others, zone="zone-a"))
     shared, *_ = world.pod_documents("", {"shared": claim_spec(disks)})
     users = [
         world.pod_documents(name, {"shared": {}}, gated=True, extra={"nodeSelector": {ZONE: zone}})[-1]
         for name, zone in (("one", "zone-a"), ("two", "zone-b"))
     ]
     async with world.scheduler_paused():
-        await world.admin.create_at_once([*users, shared])
+        # Both pods are known before there is anything to decide: one of them alone would get the claim its volume.
+        await world.admin.create_at_once(users)
+        await world.pod("later", {"own": claim_spec(others)}, gated=True)
+        await eventually(world.held, lambda held: "own" in held, "the controller has seen a pod created later")
+        await world.admin.create(shared)
         for name in ("one", "two"):
             await world.noted(name, "each gated pod that uses the claim")
-        assert await world.held() == {}
+        assert "shared" not in await world.held()
     await world.admin.delete("Pod", "two", world.namespace)
-    await world.all_run("one")
+    await world.all_run("one", "later")

@@ -14,7 +14,7 @@ from binder.matching.matching import class_of
 from binder.model.new_nodes import NewNodes, Place
 from binder.model.waiting_pod import waiting_pod
 from binder.new_nodes.ahead import pods_ahead, pods_ahead_in, stepped_up
-from binder.new_nodes.bringing import brings
+from binder.new_nodes.bringing import is_brought
 from binder.planning.pod_claims import claims_of
 from binder.reporting.announce import Announcer
 from binder.reservation.contract import Annotations
@@ -26,7 +26,6 @@ from kube.objects.api_resource import NODE_POOLS
 from kube.objects.model import Pod, StorageClass
 from kube.objects.node_pool import NodePool
 from kube.persistent_map import Map
-from kube.store.snapshot import Snapshot
 from kube.store.store import Store
 
 logger = logging.getLogger(__name__)
@@ -114,7 +113,8 @@ class NodesToCome:
             return
         snapshot = self._store.snapshot()
         waiting = waiting_pod(snapshot, self._annotations, old)
-        came = {class_of(claim) for claim in claims_of(old, snapshot) if self._is_brought(class_of(claim), snapshot)}
+        names = {class_of(claim) for claim in claims_of(old, snapshot)}
+        came = {name for name in names if is_brought(name, snapshot, self._annotations)}
         for each in pods_ahead((waiting,) if waiting is not None else (), snapshot.classes, self._annotations):
             if new is not None and new.uid == old.uid:
                 self._limits = stepped_up(self._limits, each.places)
@@ -122,7 +122,3 @@ class NodesToCome:
         for name in came:
             for listener in self.node_came:
                 listener(name)
-
-    def _is_brought(self, name: str, snapshot: Snapshot) -> bool:
-        storage_class = snapshot.classes.get(name)
-        return storage_class is not None and brings(storage_class, snapshot, self._annotations)

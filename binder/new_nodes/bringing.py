@@ -34,6 +34,12 @@ def brings(storage_class: StorageClass, snapshot: Snapshot, keys: Annotations) -
     return states and driver is not None and driver.storage_capacity
 
 
+def is_brought(class_name: str, snapshot: Snapshot, keys: Annotations) -> bool:
+    """Whether there is a class of this name, and `brings` says so of it."""
+    storage_class = snapshot.classes.get(class_name)
+    return storage_class is not None and brings(storage_class, snapshot, keys)
+
+
 def without_disks(view: View) -> View:
     """Return the view as an autoscaler has it, which knows nothing of the disks that new nodes bring."""
     snapshot, keys = view.snapshot, view.settings.annotations
@@ -95,9 +101,7 @@ class Bringing:
         return self._waiting
 
     def _brings(self, name: str) -> bool:
-        snapshot = self._view.snapshot
-        storage_class = snapshot.classes.get(name)
-        return storage_class is not None and brings(storage_class, snapshot, self._view.settings.annotations)
+        return is_brought(name, self._view.snapshot, self._view.settings.annotations)
 
     def _roomy(self, pod: Pod, class_name: str) -> str:
         """Return an existing node that fits the pod if no disk is asked for, empty if there is none."""

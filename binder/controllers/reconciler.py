@@ -30,6 +30,7 @@ from binder.model.decision import (
     Wait,
 )
 from binder.model.demand import MAX_CLAIMS
+from binder.new_nodes.templates import is_new
 from binder.planning.pod_claims import all_bound, begun, claims_of, nothing_left, open_claims
 from binder.reporting.announce import Announcer
 from binder.reporting.metrics import BindingMetrics
@@ -180,6 +181,8 @@ class Reconciler:
             return self._reject(decision) if self._may_keep(decision) else await self._lift(pod, known, None)
         wake = None if decision.until is None else max(0.0, (decision.until - self.clock.now()).total_seconds())
         if nothing_left(decision, self.store.snapshot()):
+            if is_new(decision.node) and not await self.selected_nodes.await_node(pod):
+                return FIRST_RETRY
             return await self._lift(pod, known, wake, node=decision.node)
         return wake
 

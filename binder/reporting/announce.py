@@ -113,16 +113,14 @@ class Announcer:
         self._publish(ObjectRef.of_pod(decision.pod), None, "Warning", LOST, note)
 
     def node_late(self, waiting: PodAhead, now: datetime) -> None:
-        """Report to a pod that the node for which its volumes were committed has not come."""
+        """Report to a pod that the node has not come for which its volumes were committed, or its gate was removed."""
         if not self._is_news(waiting.pod, (Reason.WAITING_FOR_NEW_NODE, waiting.since)):
             return
         minutes = int((now - waiting.since).total_seconds() // 60)
-        volumes = ", ".join(volume.name for volume in waiting.volumes)
-        where = ", ".join(sorted(f"zone {zone}" for _, zone in waiting.places if zone)) or "reach of them"
+        given, after = _given(waiting)
         note = (
-            f"Waiting for a new node for {minutes} min: {volumes} were bound so that an autoscaler adds a node in "
-            f"{where}, and none fits the pod. See what the autoscaler says of the pod: `pvc-prebinder why -n "
-            f"{waiting.pod.namespace} pod/{waiting.pod.name}`. Nothing more is bound ahead of nodes there"
+            f"Waiting for a new node for {minutes} min: {given}, and none fits the pod. See what the autoscaler says "
+            f"of the pod: `pvc-prebinder why -n {waiting.pod.namespace} pod/{waiting.pod.name}`. {after}"
         )
         reason = str(Reason.WAITING_FOR_NEW_NODE)
         self._publish(ObjectRef.of_pod(waiting.pod), None, "Warning", reason, shortened(note, NOTE_BYTES))
@@ -173,6 +171,17 @@ def _hint_text(decision: Reserve | Finish) -> str:
         ". kube-scheduler binds them: the choice of the node depends on fields that are not evaluated here"
         f" ({', '.join(decision.limits)})"
     )
+
+
+def _given(waiting: PodAhead) -> tuple[str, str]:
+    """Return what an autoscaler was given to add a node for, and what that means for others."""
+    if not waiting.volumes:
+        claims = ", ".join(claim.name for claim in waiting.claims)
+        return f"its gate was removed so that an autoscaler adds a node for it and for {claims}", "Nothing is bound yet"
+    volumes = ", ".join(volume.name for volume in waiting.volumes)
+    where = ", ".join(sorted(f"zone {zone}" for _, zone in waiting.places if zone)) or "reach of them"
+    given = f"{volumes} were bound so that an autoscaler adds a node in {where}"
+    return given, "Nothing more is bound ahead of nodes there"
 
 
 def _few(claims: Sequence[T]) -> Sequence[T]:

@@ -155,7 +155,9 @@ class Annotations:
     new_node_storage = _key("new-node-storage")
     """On a StorageClass: how much storage for its volumes a node brings with it that an autoscaler adds."""
     awaits_node = _key("awaits-node")
-    """On a volume: the uid of the pod for which it was committed before a node existed, and when."""
+    """On a volume: the uid of the pod for which it was committed before a node existed, and when. On a claim whose
+    volume is still to be made: the uid of the pod that was left to kube-scheduler for a node to come, and when.
+    """
     selected_at = _key("selected-at")
     """On a claim: when we selected the node where its volume is provisioned."""
     set_aside_for = _key("set-aside-for")
@@ -227,13 +229,13 @@ class Annotations:
         except QuantityError:
             return None
 
-    def awaits_node_since(self, volume: Volume, pod: Pod) -> datetime | None:
-        """Return since when the volume is committed to this pod ahead of a node; None if it is not."""
-        uid, _, since = (value_of(volume.annotations, self.awaits_node) or "").partition(" ")
+    def awaits_node_since(self, subject: Volume | Claim, pod: Pod) -> datetime | None:
+        """Return since when the volume or the claim waits, with this pod, for a node to come; None if it does not."""
+        uid, _, since = (value_of(subject.annotations, self.awaits_node) or "").partition(" ")
         return parse_time(since) if uid and uid == pod.uid else None
 
     def ahead_of_node(self, pod: Pod, now: datetime) -> dict[str, str]:
-        """Return the annotation that records, in the write that commits a volume, that the pod has no node yet."""
+        """Return the annotation that records that the pod has no node yet: on a volume in the write that commits it."""
         return {self.awaits_node: f"{pod.uid} {format_time(now)}"}
 
     def parse_volume(self, annotations: Pairs) -> Parsed[VolumeReservation]:
@@ -321,6 +323,10 @@ class Annotations:
     def keys_on_claim(self, claim: Claim) -> tuple[str, ...]:
         """Return the keys of a reservation, broken or complete, on the claim."""
         return tuple(key for key, _ in claim.annotations if key in self._of_claim)
+
+    def provision_keys_on_claim(self, claim: Claim) -> tuple[str, ...]:
+        """Return the keys on the claim by which mode provision records what it did about it."""
+        return tuple(key for key, _ in claim.annotations if key in {self.selected_at, self.awaits_node})
 
     def any_on(self, volume: Volume) -> bool:
         """Whether the volume carries an annotation of ours, known or not."""

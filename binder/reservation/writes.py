@@ -13,7 +13,7 @@ import msgspec
 
 from binder.reservation.contract import Annotations, ClaimReservation, VolumeReservation, format_time
 from binder.reservation.pins import ReplicaHold, for_hold, hold_keys, names_as_pinned
-from kube.objects.model import BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE, Claim, Volume, value_of
+from kube.objects.model import BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE, Claim, Pod, Volume, value_of
 from kube.persistent_map import Map
 
 Patch = Mapping[str, Any]
@@ -57,6 +57,11 @@ def provision_on(node: str, now: datetime, annotations: Annotations) -> Patch:
 def withdraw_node(annotations: Annotations) -> Patch:
     """Undo `provision_on`."""
     return {"metadata": {"annotations": {SELECTED_NODE: None, annotations.selected_at: None}}}
+
+
+def await_node(pod: Pod, now: datetime, annotations: Annotations) -> Patch:
+    """Mode provision: the pod is left to kube-scheduler, for a node to come."""
+    return {"metadata": {"annotations": annotations.ahead_of_node(pod, now)}}
 
 
 def reserve_volume(reservation: VolumeReservation, annotations: Annotations) -> Patch:

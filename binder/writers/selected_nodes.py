@@ -14,10 +14,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from binder.model.decision import Applied, Outdated, Placement, Provision
+from binder.planning.pod_claims import open_claims
 from binder.provisioning.claims_in_flight import is_begun
 from binder.reservation.contract import Annotations
 from binder.reservation.set_aside import end_set_aside, set_aside, set_aside_of
-from binder.reservation.writes import provision_on, withdraw_node
+from binder.reservation.writes import Patch, await_node, provision_on, withdraw_node
 from binder.writers.attempt import (
     EndedAttempt,
     LostPlacement,
@@ -31,7 +32,7 @@ from binder.writers.object_client import FASTER, TRIES, ObjectClient
 from binder.writers.preconditions import Preconditions, same_wish
 from binder.writers.write_checks import WriteChecks
 from kube.clock import Now
-from kube.objects.model import SELECTED_NODE, Claim, Volume, value_of
+from kube.objects.model import SELECTED_NODE, Claim, Pod, Volume, value_of
 
 logger = logging.getLogger(__name__)
 
@@ -65,12 +66,27 @@ class SelectedNodes:
                     await self._set_aside(placement)
                     await self._end_former(placement)
                 for claim in fresh:
-                    written.append(await self._select(claim, decision.node))
+                    on_node = provision_on(decision.node, self.clock.now(), self.annotations)
+                    written.append(await self._patch(claim, on_node))
             except EndedAttempt as ending:
                 for claim in reversed(written):
                     await self._take_back(claim, decision.node)
                 return Outdated(ending.outcome.why)
         return Applied(())
+
+    async def await_node(self, pod: Pod) -> bool:
+        """Record on the pod's claims that it is left to kube-scheduler, for a node to come; False if one has changed.
+
+        Raises KubeError if the API server fails.
+        """
+        claims = open_claims(pod, self.client.snapshot())
+        async with self.turns, self.locks.held([claim.key for claim in claims]):
+            try:
+                for claim in claims:
+                    await self._patch(claim, await_node(pod, self.clock.now(), self.annotations))
+            except EndedAttempt:
+                return False
+        return True
 
     async def read(self, claims: Iterable[str]) -> None:
         """Read these claims into the store, as they are on the API server. Raises KubeError if it fails."""
@@ -107,13 +123,14 @@ class SelectedNodes:
         kept = set_aside_of(volume, self.annotations) if volume is not None else None
         return kept is not None and kept.is_for(claim)
 
-    async def _select(self, planned: Claim, node: str) -> Claim:
+    async def _patch(self, planned: Claim, body: Patch) -> Claim:
+        """Patch the claim as long as it wishes what was planned. Raises OutdatedDecision."""
         claim: Claim | None = planned
         for _ in range(TRIES):
             if claim is None or not same_wish(claim, planned):
                 raise OutdatedDecision(f"claim {planned.key} {'was deleted' if claim is None else 'changed'}")
             try:
-                return await self.client.patch_claim(claim, provision_on(node, self.clock.now(), self.annotations))
+                return await self.client.patch_claim(claim, body)
             except FASTER:
                 claim = await self.client.claim(planned.key)
         raise OutdatedDecision(f"claim {planned.key} kept changing")

@@ -47,7 +47,7 @@ def pod_removal(pod: Pod, annotations: Annotations, parts: Collection[Part]) -> 
 
 def claim_removal(claim: Claim, annotations: Annotations, parts: Collection[Part]) -> Removal | None:
     """Return the write that removes our annotations from a claim; None if there are none."""
-    keys = annotations.keys_on_claim(claim)
+    keys = (*annotations.keys_on_claim(claim), *annotations.provision_keys_on_claim(claim))
     if Part.RESERVATIONS not in parts or not keys:
         return None
     return Removal("annotations removed", {"metadata": {"annotations": dict.fromkeys(keys)}})

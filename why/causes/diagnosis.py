@@ -35,6 +35,7 @@ from why.causes.precedence import (
     BOUND_CLAIM_CHECKS,
     CLAIM_CHECKS,
     DECISIVE,
+    LEFT_TO_AUTOSCALER,
     PLACED_POD_CHECKS,
     POD_CHECKS,
     POD_FIRST_CHECKS,
@@ -130,7 +131,7 @@ def explain_holds(facts: Facts, namespace: str, name: str) -> Item | None:
 def _of_claim(examination: _Examination, claim: Claim) -> Finding | None:
     finding = _of_claim_alone(examination, claim)
     if finding is not None:
-        return _of_first_pod(examination, finding, claim) or finding
+        return _of_first_pod(examination, finding, claim) or _of_pod_left(examination, claim) or finding
     waiting = examination.attempt(_waiting_users, claim)
     if waiting is not None:
         return waiting
@@ -155,6 +156,21 @@ def _of_first_pod(examination: _Examination, finding: Finding, claim: Claim) -> 
     causes = (_of_pod(examination, pod, without=claim.key) for pod in users if not pod.deleting)
     cause = next((cause for cause in causes if cause is not None and cause.problem), None)
     return None if cause is None else replace(cause, links=(claim_link(claim, finding.code), *cause.links))
+
+
+def _of_pod_left(examination: _Examination, claim: Claim) -> Finding | None:
+    """Return what is said of a pod with this claim that waits for a new node: what the claim lacks it is to bring."""
+    if value_of(claim.annotations, examination.facts.annotations.awaits_node) is None:
+        return None
+    users = [*users_of(examination.facts, claim)] if examination.facts.has(Source.PODS) else []
+    causes = (_left_to_autoscaler(examination, pod) for pod in users)
+    cause = next((cause for cause in causes if cause is not None), None)
+    return None if cause is None else replace(cause, links=(claim_link(claim), cause.links[0]))
+
+
+def _left_to_autoscaler(examination: _Examination, pod: Pod) -> Finding | None:
+    finding = examination.first(LEFT_TO_AUTOSCALER, pod)
+    return None if finding is None else with_autoscalers(examination.facts, pod, finding)
 
 
 def _waits_for_pod(examination: _Examination, claim: Claim, pod: Pod) -> Finding:
@@ -222,6 +238,9 @@ def _of_pod(examination: _Examination, pod: Pod, without: str = "") -> Finding |
     finding = examination.first(POD_FIRST_CHECKS, pod)
     if finding is not None:
         return _with_causes_of_claims(examination, finding, pod, without)
+    finding = _left_to_autoscaler(examination, pod)
+    if finding is not None:
+        return finding
     finding = _of_claims_of(examination, pod, without)
     if finding is not None and finding.problem:
         return finding

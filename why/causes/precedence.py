@@ -108,6 +108,9 @@ POD_FIRST_CHECKS: Final[tuple[PodCheck, ...]] = (
 )
 """For a pod, before its claims."""
 
+LEFT_TO_AUTOSCALER: Final[tuple[PodCheck, ...]] = (ahead.left_for_new_node,)
+"""For a pod without a node, before its claims too: what these lack, the node is to bring that it waits for."""
+
 DECISIVE: Final = frozenset[ClaimCheck]({claim_and_class.waits_for_first_consumer})
 """Checks without whose result the following ones mean nothing: their findings may be normal."""
 

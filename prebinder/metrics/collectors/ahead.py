@@ -1,4 +1,4 @@
-"""Gauges of pods whose volumes were committed ahead of a node that does not exist yet."""
+"""Gauges of pods that wait for a node that does not exist yet, with their volumes committed or their gate removed."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ def ahead_gauges(snapshot: Snapshot, annotations: Annotations, now: datetime) ->
     labels = ["storage_class", "zone"]
     yield gauge_family(
         "pvc_prebinder_pods_ahead_of_nodes",
-        "Pods whose volumes were bound for a node that an autoscaler has yet to add.",
+        "Pods whose volumes were bound, or whose gate was removed, for a node that an autoscaler has yet to add.",
         labels,
         ahead,
     )

@@ -53,6 +53,13 @@ def test_a_claim_keeps_the_annotations_of_others() -> None:
     assert claim_removal(claim(annotations=OTHERS), OURS, ALL) is None
 
 
+def test_nothing_is_left_of_what_mode_provision_recorded_on_a_claim() -> None:
+    records = {OURS.selected_at: "2026-01-01T00:00:00Z", OURS.awaits_node: "uid-pod 2026-01-01T00:00:00Z"}
+    removal = claim_removal(claim(annotations={**records, **OTHERS}), OURS, ALL)
+    assert removal is not None
+    assert removal.body["metadata"] == none_of(records)
+
+
 @pytest.mark.parametrize(
     ("subject", "named", "gone", "spec"),
     [

@@ -4,7 +4,20 @@ from datetime import timedelta
 
 import pytest
 
-from tests.why.documents import SCHEDULED, Document, at, claim, event, node, pod, storage_class, volume, why
+from tests.why.documents import (
+    DRIVER,
+    SCHEDULED,
+    Document,
+    at,
+    claim,
+    driver,
+    event,
+    node,
+    pod,
+    storage_class,
+    volume,
+    why,
+)
 
 CODE = "WaitingForNewNode"
 LIMIT = (
@@ -44,3 +57,46 @@ def test_a_node_that_is_not_late_yet() -> None:
 )
 def test_otherwise_it_is_something_else(documents: list[Document]) -> None:
     assert why("pod/db-0", pod("db-0", "data"), *documents, SCHEDULED).code != CODE
+
+
+def left(minutes: int = 14, *, uid: str = "uid-db-0", **about: Document) -> list[Document]:
+    """A claim whose volume is still to be made by a driver that runs nowhere, of a pod that was let go for a node."""
+    since = {"scheduler.cloud.example/awaits-node": f"{uid} {at(timedelta(minutes=minutes))}", **about.get("more", {})}
+    made = driver(storageCapacity=True)
+    return [claim(metadata={"annotations": since}), storage_class(provisioner=DRIVER), made]
+
+
+def test_a_pod_in_mode_provision_whose_gate_was_removed_for_a_node_to_come() -> None:
+    item = why("pod/db-0", pod("db-0", "data"), *left(), node("a1", cordoned=True), REPORTED, SCHEDULED)
+    assert (item.code, item.problem) == (CODE, True)
+    assert "gate was removed so that an autoscaler adds a node for it and data" in item.message
+    assert "none has come for 14m, longer than its class allows" in item.message
+    assert any("awaits-node" in each.object and "since" in each.found for each in item.evidence)
+    assert any("exceed limits" in each.found for each in item.evidence)
+    assert item.next[-1] == "kubectl describe nodepool default"
+
+
+def test_its_claim_has_the_same_answer() -> None:
+    item = why("pvc/data", pod("db-0", "data"), *left(3), node("a1", cordoned=True), SCHEDULED)
+    assert item.code == CODE
+    assert "none has come for 3m." in item.message
+    assert [each.name for each in item.causes] == ["web/data", "web/db-0"]
+
+
+SELECTED = {"more": {"volume.kubernetes.io/selected-node": "a1"}}
+GATED = {"spec": {"schedulingGates": [{"name": "scheduler.cloud.example/volumes"}]}}
+
+
+@pytest.mark.parametrize(
+    "documents",
+    [
+        pytest.param([pod("db-0", "data"), *left(uid="uid-earlier")], id="an earlier pod was let go"),
+        pytest.param([pod("db-0", "data"), *left(**SELECTED)], id="a node was selected"),
+        pytest.param([pod("db-0", "data", **GATED), *left()], id="its gate is there"),
+        pytest.param(
+            [pod("db-0", "data", status={"conditions": []}), *left()], id="kube-scheduler has not reported it"
+        ),
+    ],
+)
+def test_else_it_does_not_wait_for_a_new_node(documents: list[Document]) -> None:
+    assert why("pod/db-0", *documents, node("a1", cordoned=True), SCHEDULED).code != CODE

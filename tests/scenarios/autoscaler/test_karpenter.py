@@ -71,6 +71,16 @@ async def test_a_pod_whose_volume_is_still_to_be_made_runs_on_a_new_node(own_wor
         assert set((await world.zones()).values()) == {"zone-b"}
 
 
+async def test_a_node_that_cannot_come_for_a_volume_still_to_be_made_is_reported(own_world: World) -> None:
+    world = own_world
+    async with controlled(world, ("zone-c",)):
+        made = await joining_class(world, "provision", provisioner=PROVISIONER)
+        await world.admin.patch("StorageClass", made, late_after(world, "60s"))
+        await world.pod("db", claims_of("db", made), gated=True, extra={**ON_NEW_NODES, **of_thirty_cpus("db")})
+        await eventually(lambda: world.events("WaitingForNewNode", "db"), bool, "its wait is reported", 120)
+        assert await world.held() == {}
+
+
 @pytest.mark.parametrize(
     ("zones", "limits", "words"),
     [
@@ -88,6 +98,19 @@ async def test_nothing_is_pinned_where_no_node_can_come(
         await world.pod("db", {"data": claim_spec(disks)}, gated=True)
         await world.noted("db", words)
         await never(world.held, bool, "the volume is committed", looks=50)
+
+
+def late_after(world: World, within: str) -> Document:
+    """A patch of a class, after which a node for its pods is late."""
+    return {"metadata": {"annotations": {f"{world.prefix}new-node-within": within}}}
+
+
+def of_thirty_cpus(name: str) -> Document:
+    """What no instance type has room for."""
+    mounts = [{"name": f"{name}-data", "mountPath": "/data"}]
+    container: Document = {"name": "main", "image": "pause", "volumeMounts": mounts}
+    container["resources"] = {"requests": {"cpu": "30"}}
+    return {"containers": [container]}
 
 
 async def a_hundred_pods(world: World, disks: str, *, gated: bool = True) -> list[str]:
@@ -148,14 +171,10 @@ async def test_a_node_that_cannot_come_is_reported_and_one_pod_is_pinned(own_wor
     world = own_world
     async with controlled(world, ("zone-c",)):
         disks = await joining_class(world)
-        within = {"metadata": {"annotations": {f"{world.prefix}new-node-within": "90s"}}}
-        await world.admin.patch("StorageClass", disks, within)
+        await world.admin.patch("StorageClass", disks, late_after(world, "90s"))
         await zonal_volumes(world, disks, "zone-c", 3)
         for name in ("db-0", "db-1"):
-            mounts = [{"name": f"{name}-data", "mountPath": "/data"}]
-            container: Document = {"name": "main", "image": "pause", "volumeMounts": mounts}
-            container["resources"] = {"requests": {"cpu": "30"}}
-            await world.pod(name, claims_of(name, disks), gated=True, extra={"containers": [container]})
+            await world.pod(name, claims_of(name, disks), gated=True, extra=of_thirty_cpus(name))
         (claim,) = await eventually(world.bound, bool, "one claim is bound")
         await eventually(
             lambda: world.events("WaitingForNewNode", claim.removesuffix("-data")), bool, "its wait is reported", 120

@@ -112,6 +112,20 @@ async def test_a_pod_whose_volume_is_still_to_be_made_is_left_to_kube_scheduler_
     await controller.stop()
 
 
+async def test_a_node_that_does_not_come_for_a_volume_still_to_be_made_is_reported(own_world: World) -> None:
+    world = own_world
+    made = await world.storage_class("provision", "made", provisioner=PROVISIONER)
+    await join_new_nodes(world, made, within="5s")
+    zone = await full_node(world)
+    controller = await start_controller(world)
+    await pod_of_one_cpu(world, "db", made, gated=True, zone=zone)
+    await world.noted("db", "Waiting for a new node", "its gate was removed")
+    async with autoscaler(world, provisions=True), provisioning(world, made):
+        await world.all_run("db", seconds=120)
+        await world.admin.delete_all("Pod", world.namespace)
+    await controller.stop()
+
+
 async def test_where_a_driver_reports_capacity_the_pod_stays_behind_its_gate(own_world: World) -> None:
     """kube-scheduler compares each claim alone with what is reported, and an autoscaler compares nothing."""
     world = own_world

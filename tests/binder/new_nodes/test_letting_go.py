@@ -217,3 +217,11 @@ async def test_while_its_claim_keeps_changing_the_gate_stays() -> None:
         await process.run(30)
         assert not is_gated(world, "db")
         assert waits(world)
+
+
+async def test_a_dry_run_writes_nothing() -> None:
+    world = zonal_world()
+    async with world.process(dry_run=True) as process:
+        await process.run(30)
+        assert world.server.writes == []
+        assert is_gated(world, "db")

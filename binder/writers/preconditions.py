@@ -1,10 +1,10 @@
 """What is checked again when a worker's turn begins, for which a decision may have waited.
 
 Every volume needs a verdict that is still recent. If volumes are going to be committed, pod and claims are read from
-the API server, and the node for which they were chosen has to fit the pod still. Only mode prebind takes a gated pod
-and its claims from the cache while they are so young that it cannot be far behind: to read them would be two of three
-requests before a new pod's volumes are held. What is checked of a volume right before it is written is in
-`binder.writers.write_checks`.
+the API server, and the node for which they were chosen has to fit the pod still. Only a gated pod is taken from the
+cache while it is so young that it cannot be far behind, and in mode prebind its claims too if they are: to read them
+would be two of three requests before a new pod's volumes are held. What is checked of a volume right before it is
+written is in `binder.writers.write_checks`.
 """
 
 import asyncio
@@ -81,17 +81,21 @@ class Preconditions:
             raise OutdatedDecision("the driver of a chosen volume is slow to answer")
 
     async def _pod_and_claims(self, decision: Reserve) -> tuple[Pod | None, list[Claim]]:
-        """Return them as they are now, or as the cache shows them if no scheduler looks at the pod and all are young.
+        """Return them as they are now, or as the cache shows them while they are young and no scheduler sees the pod.
 
-        What the cache does not show yet is then noticed after the write, as after a read: the PV controller releases a
-        volume whose claim is gone, and it is free again because it was never bound.
+        What the cache does not show yet is then noticed after the write, as after a read. A claim that is gone costs no
+        volume in mode prebind: the PV controller releases the volume, and it is free again because it was never bound.
+        Mode complete goes on to mark it as Bound, so it always reads the claims.
         """
-        wanted = [placement.claim for placement in decision.placements]
-        if decision.mode is Mode.PREBIND and decision.pod.scheduling_gates and self._are_young(decision.pod, *wanted):
-            snapshot = self._client.snapshot()
-            known = [self._require_unchanged(claim, snapshot.claims.get(claim.key)) for claim in wanted]
-            return snapshot.pods.get(decision.pod.key), known
-        return await asyncio.gather(self._client.pod(decision.pod.key), side_by_side(self._claim, wanted))
+        key, wanted = decision.pod.key, [placement.claim for placement in decision.placements]
+        if not decision.pod.scheduling_gates or not self._are_young(decision.pod):
+            return await asyncio.gather(self._client.pod(key), side_by_side(self._claim, wanted))
+        if decision.mode is not Mode.PREBIND or not self._are_young(*wanted):
+            claims = await side_by_side(self._claim, wanted)
+            return self._client.snapshot().pods.get(key), claims
+        snapshot = self._client.snapshot()
+        known = [self._require_unchanged(claim, snapshot.claims.get(claim.key)) for claim in wanted]
+        return snapshot.pods.get(key), known
 
     def _are_young(self, *objects: Pod | Claim) -> bool:
         """Whether they were created so recently. A clock that is wrong only moves this window of an object's life."""

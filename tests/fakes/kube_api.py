@@ -202,7 +202,7 @@ class FakeKubeApi:
 class Connection:
     """The connection of one process. It dies after `dies_after` writes, right after the last one has succeeded.
 
-    `on_write` is called with each write when it is sent.
+    `on_write` is called with each write when it is sent, `on_read` with each other request.
     """
 
     def __init__(self, server: FakeKubeApi, dies_after: int | None = None) -> None:
@@ -210,12 +210,12 @@ class Connection:
         self._left = dies_after
         self.requests = 0
         self.on_write: Hook = lambda _: None
+        self.on_read: Hook = lambda _: None
         self.most_at_once = 0
         self._at_once = 0
 
     async def send(self, request: Request) -> Response:
-        if request.method != "GET":
-            self.on_write(request)
+        (self.on_read if request.method == "GET" else self.on_write)(request)
         self._at_once += 1
         self.most_at_once = max(self.most_at_once, self._at_once)
         await asyncio.sleep(0)

@@ -1,6 +1,7 @@
-"""Mode prebind takes a new gated pod and its claims from the cache: what that cannot know yet costs no volume."""
+"""A new gated pod, and in mode prebind its claims, are taken from the cache: what that does not show costs nothing."""
 
 from datetime import datetime, timedelta
+from itertools import takewhile
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from binder.model.decision import Mode
 from binder.reservation.contract import format_time
 from binder.writers.preconditions import YOUNG
+from kube.client.transport import Request
 from tests.binder.world import World, bind
 from tests.fake_clock import START
 from tests.fakes.objects import claim_object, pod_object, volume_object
@@ -71,6 +73,25 @@ async def test_a_new_pod_that_kube_scheduler_may_be_placing_is_read() -> None:
     assert claim_ref(world, "pv-1") is None
 
 
+@pytest.mark.parametrize(
+    ("mode", "age", "reads"),
+    [
+        pytest.param(Mode.PREBIND, timedelta(), set[str](), id="prebind"),
+        pytest.param(Mode.COMPLETE, timedelta(), {"persistentvolumeclaims"}, id="complete"),
+        pytest.param(Mode.COMPLETE, YOUNG, {"persistentvolumeclaims", "pods"}, id="complete, an older pod"),
+    ],
+)
+async def test_what_is_read_before_the_first_write(mode: Mode, age: timedelta, reads: set[str]) -> None:
+    world = waiting(mode, pod=START - age, claim=START - age)
+    requests: list[Request] = []
+    async with world.process() as process:
+        process.connection.on_read = process.connection.on_write = requests.append
+        await process.run()
+    assert claim_ref(world, "pv-1") is not None
+    before = takewhile(lambda request: request.method == "GET", requests)
+    assert {request.path.split("/")[-2] for request in before} == reads
+
+
 async def test_a_volume_committed_to_a_claim_that_was_gone_is_free_again() -> None:
     world = waiting()
     async with world.process() as process:
@@ -86,9 +107,10 @@ async def test_a_volume_committed_to_a_claim_that_was_gone_is_free_again() -> No
         assert process.sink.reasons_of("PersistentVolume", "pv-1") == ["VolumeMadeAvailable"]
 
 
-async def test_a_claim_that_kube_scheduler_bound_unseen_keeps_one_volume() -> None:
+@pytest.mark.parametrize("mode", [Mode.PREBIND, Mode.COMPLETE])
+async def test_a_claim_that_kube_scheduler_bound_unseen_keeps_one_volume(mode: Mode) -> None:
     """The gate was removed by another hand. What is left of ours the PV controller unbinds, as for kube-scheduler's."""
-    world = waiting()
+    world = waiting(mode)
     async with world.process() as process:
         world.server.lagging = True
         world.server.change("pods", "default/web", lambda pod: pod["spec"].pop("schedulingGates"))

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from binder.reservation.contract import Annotations, format_time
-from kube.objects.model import SELECTED_NODE, Pod
+from kube.objects.model import SELECTED_NODE, ClaimReference, Pod, Record
 from kube.store.store import snapshot_of
 from prebinder.metrics.collectors.ahead import ahead_gauges
 from tests.builders import EPOCH, claim, node, pod, storage_class, volume
@@ -16,7 +16,7 @@ def since(pod: Pod, minutes: int) -> dict[str, str]:
     return {OURS.awaits_node: f"{pod.uid} {format_time(EPOCH - timedelta(minutes=minutes))}"}
 
 
-def values(*objects: object) -> dict[str, float]:
+def values(*objects: Record) -> dict[str, float]:
     """Name and labels of each gauge -> its value."""
     snapshot = snapshot_of([storage_class("fast", annotations=JOINS), node("n1", zone="zone-b"), *objects])
     return {
@@ -29,7 +29,9 @@ def values(*objects: object) -> dict[str, float]:
 def test_a_pod_is_counted_by_the_zone_of_its_volume() -> None:
     db = pod("db", claims=["db"])
     bound = claim("db", volume_name="pv-1", annotations={"pv.kubernetes.io/bind-completed": "yes"}, phase="Bound")
-    given = volume("pv-1", claim=bound, zone="zone-b", annotations=since(db, 3))
+    given = volume(
+        "pv-1", claim=ClaimReference(bound.namespace, bound.name, bound.uid), zone="zone-b", annotations=since(db, 3)
+    )
     assert values(db, bound, given) == {"pods_ahead_of_nodes fast zone-b": 1, "late_nodes fast zone-b": 0}
 
 

@@ -59,11 +59,12 @@ def test_otherwise_it_is_something_else(documents: list[Document]) -> None:
     assert why("pod/db-0", pod("db-0", "data"), *documents, SCHEDULED).code != CODE
 
 
-def left(minutes: int = 14, *, uid: str = "uid-db-0", **about: Document) -> list[Document]:
+def left(minutes: int = 14, *, uid: str = "uid-db-0", selected: str = "") -> list[Document]:
     """A claim whose volume is still to be made by a driver that runs nowhere, of a pod that was let go for a node."""
-    since = {"scheduler.cloud.example/awaits-node": f"{uid} {at(timedelta(minutes=minutes))}", **about.get("more", {})}
-    made = driver(storageCapacity=True)
-    return [claim(metadata={"annotations": since}), storage_class(provisioner=DRIVER), made]
+    notes = {"scheduler.cloud.example/awaits-node": f"{uid} {at(timedelta(minutes=minutes))}"}
+    if selected:
+        notes["volume.kubernetes.io/selected-node"] = selected
+    return [claim(metadata={"annotations": notes}), storage_class(provisioner=DRIVER), driver(storageCapacity=True)]
 
 
 def test_a_pod_in_mode_provision_whose_gate_was_removed_for_a_node_to_come() -> None:
@@ -83,7 +84,6 @@ def test_its_claim_has_the_same_answer() -> None:
     assert [each.name for each in item.causes] == ["web/data", "web/db-0"]
 
 
-SELECTED = {"more": {"volume.kubernetes.io/selected-node": "a1"}}
 GATED = {"spec": {"schedulingGates": [{"name": "scheduler.cloud.example/volumes"}]}}
 
 
@@ -91,7 +91,7 @@ GATED = {"spec": {"schedulingGates": [{"name": "scheduler.cloud.example/volumes"
     "documents",
     [
         pytest.param([pod("db-0", "data"), *left(uid="uid-earlier")], id="an earlier pod was let go"),
-        pytest.param([pod("db-0", "data"), *left(**SELECTED)], id="a node was selected"),
+        pytest.param([pod("db-0", "data"), *left(selected="a1")], id="a node was selected"),
         pytest.param([pod("db-0", "data", **GATED), *left()], id="its gate is there"),
         pytest.param(
             [pod("db-0", "data", status={"conditions": []}), *left()], id="kube-scheduler has not reported it"

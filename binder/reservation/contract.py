@@ -155,9 +155,7 @@ class Annotations:
     new_node_storage = _key("new-node-storage")
     """On a StorageClass: how much storage for its volumes a node brings with it that an autoscaler adds."""
     awaits_node = _key("awaits-node")
-    """On a volume: the uid of the pod for which it was committed before a node existed, and when. On a claim whose
-    volume is still to be made: the uid of the pod that was left to kube-scheduler for a node to come, and when.
-    """
+    """On a volume committed, or a claim whose pod was let go, before a node existed: the pod's uid, and when."""
     selected_at = _key("selected-at")
     """On a claim: when we selected the node where its volume is provisioned."""
     set_aside_for = _key("set-aside-for")

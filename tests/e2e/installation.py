@@ -22,13 +22,15 @@ CONFIGURATION: Final = {
     "kind": "ControllerConfiguration",
     "binding": {"mode": "annotate"},
     "health": {"quarantine": True},
+    # All of a class may be held: stories have few volumes.
+    "holds": {"enabled": True, "maxShare": 1},
     "logging": {"format": "json"},
 }
 CONTROLLER: Final = "app.kubernetes.io/part-of=pvc-prebinder,app.kubernetes.io/component=controller"
 COME_AND_GO: Final = {"events", "events.events.k8s.io", "leases.coordination.k8s.io"}
 """Recorded by the cluster about itself, at any time."""
 SCHEDULING: Final = ("extender", "scheduler", "second-kube-scheduler")
-COMPONENTS: Final = ("complete", "scheduling-gate", "gate-policy")
+COMPONENTS: Final = ("complete", "holds", "scheduling-gate", "gate-policy")
 _numbers: Final = count(1)
 
 

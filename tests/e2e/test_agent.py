@@ -1,7 +1,6 @@
 """The agent as a sidecar of a driver's Deployment: both non-root, the socket between them in an emptyDir."""
 
 import os
-import shutil
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
@@ -23,6 +22,8 @@ from tests.scenarios.processes.controller import MANIFESTS
 NAME: Final = "sidecar.csi.example"
 NAMESPACE: Final = "sidecar-driver"
 USER: Final = 65532
+# It probes every other second. kustomize puts containers that it adds before the others.
+OFTEN: Final = {"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": "--health-sweep-interval=2s"}
 _DRIVER: Final = Path(__file__).with_name("agent_driver.yaml")
 
 
@@ -30,9 +31,7 @@ async def test_a_volume_that_becomes_unhealthy_is_quarantined_until_it_recovers(
     disks = await world.storage_class("complete")
     lost, kept = world.name("a"), world.name("b")
     root = volumes_of_driver(real, lost, kept)
-    # It probes every other second. kustomize puts containers that it adds before the others.
-    often = {"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": "--health-sweep-interval=2s"}
-    async with driver_with_agent(real, often):
+    async with driver_with_agent(real, OFTEN):
         await world.volumes(disks, *(world.volume(word, disks, driver=NAME, zone="zone-a") for word in ("a", "b")))
 
         break_volume(root, lost, VolumeFault.GONE)
@@ -66,9 +65,9 @@ def volumes_of_driver(cluster: DevCluster, *handles: str) -> Path:
 
 
 @asynccontextmanager
-async def driver_with_agent(cluster: DevCluster, *changes: Document) -> AsyncIterator[None]:
+async def driver_with_agent(cluster: DevCluster, *changes: Document, name: str = NAME) -> AsyncIterator[None]:
     """`changes` are JSON patches of its Deployment."""
-    overlay = str(write_agent_overlay(cluster.directory / "driver-with-agent", changes))
+    overlay = str(write_agent_overlay(cluster.directory / f"agent-of-{name}", changes, name))
     await cluster.run_kubectl("create", "namespace", NAMESPACE)
     await cluster.run_kubectl("apply", "-k", overlay)
     await rolled_out(cluster, "deployment/controller", NAMESPACE)
@@ -77,10 +76,10 @@ async def driver_with_agent(cluster: DevCluster, *changes: Document) -> AsyncIte
     await cluster.run_kubectl("delete", "namespace", NAMESPACE)
 
 
-def write_agent_overlay(overlay: Path, changes: Sequence[Document]) -> Path:
+def write_agent_overlay(overlay: Path, changes: Sequence[Document], name: str) -> Path:
     """Write the kustomization of docs/csi-agent.md."""
     overlay.mkdir()
-    shutil.copy(_DRIVER, overlay / "driver.yaml")
+    (overlay / "driver.yaml").write_text(_DRIVER.read_text(encoding="utf-8").replace(NAME, name), encoding="utf-8")
     kustomization: Document = {
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
         "kind": "Kustomization",

@@ -28,7 +28,7 @@ async def test_files_written_before_a_restart_are_read_after_it(
 ) -> None:
     disks = await world.storage_class(mode)
     await world.volumes(disks, *(driver.volume(world, f"v{number}", disks) for number in range(4)))
-    await world.admin.create(writers(world.namespace, disks))
+    await world.admin.create(writers(world.namespace, disks, "web", 2))
     for number in range(2):
         await logs_become(world, f"web-{number}", EMPTY)
     await world.all_run("web-0", "web-1", seconds=SECONDS)
@@ -44,14 +44,18 @@ async def test_files_written_before_a_restart_are_read_after_it(
         await logs_become(world, f"web-{number}", written_by(f"web-{number}"))
 
 
-def writers(namespace: str, storage_class: str) -> Document:
-    """Return a StatefulSet of two pods, non-root, which write to two volumes each."""
-    templates = {name: claim_spec(storage_class) for name in TEMPLATES}
-    document = stateful_set(namespace, "web", templates, replicas=2, gated=True)
-    spec = document["spec"]["template"]["spec"]
+def writers(namespace: str, storage_class: str, name: str, replicas: int) -> Document:
+    """Return a StatefulSet of gated pods, which write to two volumes each."""
+    templates = {template: claim_spec(storage_class) for template in TEMPLATES}
+    return running(stateful_set(namespace, name, templates, replicas=replicas, gated=True), SCRIPT)
+
+
+def running(owner: Document, script: str) -> Document:
+    """Return the StatefulSet with pods that run this script, non-root."""
+    spec = owner["spec"]["template"]["spec"]
     spec |= {"terminationGracePeriodSeconds": 1, "securityContext": {"runAsUser": 65532, "fsGroup": 65532}}
-    spec["containers"][0] |= {"image": "pvc-prebinder:0.1.0", "command": ["sh", "-c", SCRIPT]}
-    return document
+    spec["containers"][0] |= {"image": "pvc-prebinder:0.1.0", "command": ["sh", "-c", script]}
+    return owner
 
 
 def written_by(pod: str) -> str:

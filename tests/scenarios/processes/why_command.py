@@ -3,9 +3,11 @@
 import asyncio
 import json
 import os
+import sys
 from datetime import UTC, datetime
 from functools import partial
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -68,8 +70,8 @@ async def looked_up(world: World, command: str) -> str:
 
 
 async def _run(world: World, command: str) -> tuple[int | None, str]:
-    path = f"{world.cluster.kubectl.parent}{os.pathsep}{os.environ['PATH']}"
-    environment = {**os.environ, "KUBECONFIG": str(world.cluster.kubeconfig), "PATH": path}
+    path = (str(world.cluster.kubectl.parent), str(Path(sys.executable).parent), os.environ["PATH"])
+    environment = {**os.environ, "KUBECONFIG": str(world.cluster.kubeconfig), "PATH": os.pathsep.join(path)}
     process = await asyncio.create_subprocess_shell(
         command, env=environment, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
     )

@@ -1,8 +1,6 @@
 """`pvc-prebinder replace` beside the real StatefulSet controller, kube-scheduler and PV controller."""
 
 import asyncio
-import os
-import sys
 from contextlib import suppress
 
 from devcluster.control_plane.nodes import NodeSpec
@@ -14,6 +12,7 @@ from tests.scenarios.environment.waiting import eventually
 from tests.scenarios.environment.world import World
 from tests.scenarios.health.probed_volumes import health
 from tests.scenarios.processes.controller import start_controller
+from tests.scenarios.processes.replace_command import run, started
 
 
 async def nodes(world: World, *words: str) -> list[str]:
@@ -21,22 +20,6 @@ async def nodes(world: World, *words: str) -> list[str]:
     names = [world.name(word) for word in words]
     await world.cluster.add_nodes([NodeSpec(name, "zone-a") for name in names])
     return names
-
-
-async def started(world: World, pod: str, *flags: str) -> asyncio.subprocess.Process:
-    where = (f"--kubeconfig={world.cluster.kubeconfig}", f"--annotation-prefix={world.prefix}", "-n", world.namespace)
-    return await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "prebinder.cli", "replace", f"pod/{pod}", *where, *flags),
-        stdout=asyncio.subprocess.PIPE,
-        env={**os.environ, "PYTHONUNBUFFERED": "1"},
-    )
-
-
-async def run(world: World, pod: str, *flags: str) -> tuple[int | None, str]:
-    """Run the command to its end; return the exit code and what it printed."""
-    process = await started(world, pod, *flags)
-    out, _ = await process.communicate()
-    return process.returncode, out.decode()
 
 
 async def killed_after_a_step(world: World, pod: str, *flags: str) -> str:

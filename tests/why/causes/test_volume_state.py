@@ -28,6 +28,7 @@ from why.explain.answering import report_on
 from why.explain.targets import parse_target
 from why.report.report import Item
 
+OURS = Annotations()
 DELETE = {"persistentVolumeReclaimPolicy": "Delete"}
 
 
@@ -203,3 +204,25 @@ def test_a_claim_learns_that_the_only_volume_is_kept_for_another() -> None:
     assert_problem(item, Reason.RESERVED_FOR_OTHER)
     assert "is kept for claim web/data" in item.message
     assert item.next[0].startswith("kubectl get pv pv-1 -o yaml")
+
+
+@pytest.mark.parametrize(
+    ("state", "reason", "owner", "is_planned"),
+    [
+        ("DataLoss", "DiskGone", "StatefulSet", True),
+        ("Inaccessible", "VolumeNotFound", "StatefulSet", True),
+        ("Inaccessible", "PathDown", "StatefulSet", False),
+        ("Degraded", "Slow", "StatefulSet", False),
+        ("DataLoss", "DiskGone", "ReplicaSet", False),
+    ],
+)
+def test_a_bound_volume_whose_data_is_lost_leads_to_the_plan_of_its_replacement(
+    state: str, reason: str, owner: str, is_planned: bool
+) -> None:
+    words = {OURS.health: state, OURS.health_reason: reason}
+    lost = volume(claim="data", phase="Bound", metadata={"annotations": words})
+    user = pod("db-0", "data", metadata={"ownerReferences": [{"kind": owner, "name": "db", "controller": True}]})
+    item = why("pv/pv-1", claim(volume="pv-1"), lost, user, node("a1"))
+    assert_problem(item, Reason.UNHEALTHY)
+    assert ("pvc-prebinder replace pod/db-0 -n web" in item.next) is is_planned
+    assert ("What is on pv-1 (10Gi) and nowhere else is lost" in " ".join(item.advice)) is is_planned

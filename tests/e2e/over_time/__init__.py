@@ -1,0 +1,1 @@
+"""Volumes for replicas to come, and volumes that replace others, on a node that mounts them."""

@@ -120,9 +120,9 @@ class Situation:
         """Return a claim of the pod's namespace."""
         return self.snapshot.claims.get(f"{self.namespace}/{name}")
 
-    def volume_of(self, claim: Claim | None) -> Volume | None:
+    def volume_of(self, claim: Claim) -> Volume | None:
         """Return the volume that the claim is bound to, if that exists."""
-        return None if claim is None or not claim.volume_name else self.snapshot.volumes.get(claim.volume_name)
+        return self.snapshot.volumes.get(claim.volume_name)
 
     def replacement_on(self, volume: Volume | None) -> Replacement | None:
         """Return what the volume replaces; nothing that a tenant before this one left."""

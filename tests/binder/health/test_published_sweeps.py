@@ -117,6 +117,21 @@ def test_of_several_sweeping_processes_the_latest_is_named_and_each_must_agree()
     assert published(SWEPT) is None
 
 
+@pytest.mark.parametrize(
+    ("report", "covered"),
+    [
+        pytest.param(REPORT, True, id="found healthy"),
+        pytest.param(
+            replace(REPORT, exceptions=frozenset({"handle-pv-1"}), unknown=1), False, id="named as an exception"
+        ),
+    ],
+)
+def test_a_volume_is_covered_by_a_sweep_that_knows_its_state(report: SweepReport, covered: bool) -> None:
+    swept = swept_health(SWEPT, [by(report)], OURS, NOW)
+    assert swept is not None
+    assert swept.covered is covered
+
+
 handles = st.sampled_from([f"handle-{number}" for number in range(4)])
 
 

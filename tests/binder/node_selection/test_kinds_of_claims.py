@@ -181,6 +181,18 @@ async def test_only_nodes_in_the_allowed_topologies_are_selected() -> None:
         assert selected(world) == {"db-0": "node-a1"}
 
 
+async def test_where_no_node_is_in_the_allowed_topologies_no_storage_is_reported_as_full() -> None:
+    world = pool_world(POOLS)
+    made = world.server.get("storageclasses", "made")
+    made["allowedTopologies"] = [{"matchLabelExpressions": [{"key": HOSTNAME, "values": ["node-z9"]}]}]
+    world.put(made)
+    gated(world, "db", "30Gi", "30Gi")
+    async with world.process() as process:
+        await process.run()
+        assert process.sink.reasons_of("Pod", "db") == ["NoNodeFits"]
+        assert "found labels that do not match" in process.sink.events[0].note
+
+
 @pytest.mark.parametrize("lacks", ["driver", "label"])
 async def test_a_node_without_the_driver_or_a_label_of_its_topology_is_not_selected(lacks: str) -> None:
     world = pool_world(POOLS)

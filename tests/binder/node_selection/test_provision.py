@@ -139,6 +139,7 @@ async def test_a_partly_provisioned_pod_is_reported_and_nothing_is_taken_back() 
         (note,) = [
             each.note for each in process.sink.events if each.reason == "PartlyProvisioned" and each.related is None
         ]
+        assert "node-a1: InsufficientCapacity (wanted 30Gi" in note
         assert "pvc-db-0: BoundVolumeUnreachable (wanted access from a node with room" in note
         assert is_gated(world, "db")
         assert world.claim("db-0")["status"]["phase"] == "Bound"
@@ -181,6 +182,20 @@ async def test_a_selected_node_that_is_gone_is_reported_and_stays() -> None:
         assert events(process, "db") == ["NodeSelected", "SelectedNodeStale"]
         assert selected(world) == {"db-0": "node-a1"}
         assert is_gated(world, "db")
+
+
+async def test_a_claim_whose_node_is_gone_is_in_no_other_pod_s_way() -> None:
+    world = pool_world(POOLS)
+    gated(world, "db", "60Gi")
+    async with world.process() as process:
+        await process.run()
+        (gone,) = selected(world).values()
+        Provisioner(world, {}).begin("db-0")
+        world.server.remove("nodes", gone)
+        gated(world, "other", "60Gi", "30Gi")
+        await process.run(20)
+        left = ({"node-a1", "node-a2"} - {gone}).pop()
+        assert selected(world) == {"db-0": gone, "other-0": left, "other-1": left}
 
 
 async def test_a_selected_node_without_its_driver_is_reported_unless_the_driver_comes_back() -> None:

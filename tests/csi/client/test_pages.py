@@ -57,16 +57,17 @@ async def test_a_list_is_read_to_its_end(pages: dict[str, tuple[str, str]], entr
 
 
 @pytest.mark.parametrize(
-    "pages",
+    ("pages", "after"),
     [
-        pytest.param({"": ("a", "2"), "2": ("b", "2")}, id="to itself"),
-        pytest.param({"": ("a", "2"), "2": ("b", "3"), "3": ("c", "2")}, id="to an earlier page"),
+        pytest.param({"": ("a", "2"), "2": ("b", "2")}, "after 2 entries", id="to itself"),
+        pytest.param({"": ("a", "2"), "2": ("b", "3"), "3": ("cd", "2")}, "after 4 entries", id="to an earlier page"),
     ],
 )
-async def test_a_loop_ends_with_an_error(pages: dict[str, tuple[str, str]]) -> None:
+async def test_a_loop_ends_with_an_error(pages: dict[str, tuple[str, str]], after: str) -> None:
     fetch, tokens = book(pages)
     with pytest.raises(CallFailed, match="was returned twice") as failed:
         await read(fetch)
+    assert failed.value.details.endswith(after)
     assert failed.value.code == BROKEN_LIST
     assert len(tokens) == len(pages)
 

@@ -141,6 +141,11 @@ def test_a_pod_that_never_preempts() -> None:
             ("requests of deviceclass.resource.kubernetes.io/*",),
             id="extended-resource-of-a-device-class",
         ),
+        pytest.param(
+            {"resources": {"requests": {"deviceclass.resource.kubernetes.io/gpu": "1"}}},
+            ("requests of deviceclass.resource.kubernetes.io/*",),
+            id="extended-resource-of-a-device-class-for-the-whole-pod",
+        ),
     ],
 )
 def test_what_is_not_understood_is_noticed(spec: dict[str, Any], expected: tuple[str, ...]) -> None:

@@ -44,6 +44,11 @@ def test_attach_limits(allocatable: dict[str, int | None] | None, limit: int | N
     assert csi_node == CSINode("n1", "u", 7, (NodeDriver("disk.csi.example", "id", ("zone",), limit),))
 
 
+def test_a_driver_that_names_nothing_but_itself() -> None:
+    csi_node = decode_csi_node(msgspec.json.encode({"metadata": METADATA, "spec": {"drivers": [{"name": "d"}]}}))
+    assert csi_node.drivers == (NodeDriver("d", "", (), None),)
+
+
 def test_a_namespace() -> None:
     namespace = builders.decoded({"kind": "Namespace", "metadata": METADATA, "spec": {"finalizers": ["kubernetes"]}})
     assert namespace == Namespace("n1", "u", 7, (("a", "1"), ("b", "2")))

@@ -6,7 +6,7 @@ from kube.objects.constraints import AWS, Constraints, InlineDisk
 from kube.objects.model import Record, Taint
 from kube.rules.quantity import parse_quantity
 from kube.rules.taints import UNSCHEDULABLE
-from kube.store.node_view import effective_taints, node_view
+from kube.store.node_view import effective_taints, missing_drivers, node_view
 from kube.store.store import snapshot_of
 from tests import builders
 
@@ -75,6 +75,13 @@ def test_states_the_limits_drivers_state() -> None:
     limits = builders.csi_node("n1", limits={DRIVER: 25, "other.csi.example": None})
     assert node_view(snapshot_of([NODE, limits]), "n1").attach_limit == {DRIVER: 25}
     assert node_view(snapshot_of([NODE]), "n1").attach_limit == {}
+
+
+def test_a_driver_is_missing_where_it_is_not_registered_and_rejects_pods_there() -> None:
+    drivers = [builders.csi_driver(name, prevent_pod_scheduling_if_missing=name != "lax") for name in ("a", "b", "lax")]
+    snapshot = snapshot_of([*drivers, builders.csi_node("n1", limits={"a": None})])
+    assert missing_drivers(snapshot, "n1") == {"b"}
+    assert missing_drivers(snapshot, "n2") == {"a", "b"}
 
 
 @pytest.mark.parametrize("tainted", [True, False])

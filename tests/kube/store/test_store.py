@@ -65,6 +65,12 @@ def test_a_snapshot_is_the_same_object_until_something_changes() -> None:
             id="volumes-reserved-for",
         ),
         pytest.param(
+            [builders.volume("a", annotations={"scheduler.cloud.example/set-aside-for": "default/data"})],
+            "volumes_reserved_for",
+            {"default/data": ("a",)},
+            id="volumes-set-aside-for",
+        ),
+        pytest.param(
             [builders.claim("a", volume_name="pv"), builders.claim("b")],
             "claims_by_volume",
             {"pv": ("default/a",)},

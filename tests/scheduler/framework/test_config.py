@@ -119,6 +119,12 @@ def test_what_is_there_replaces_the_default_as_a_whole() -> None:
             id="affinity-operator",
         ),
         pytest.param(
+            ONE + ADDED.replace("Exists", "Near"),
+            f"profiles[0].addedAffinity.{PREFERRED}[0].preference",
+            "'Near' is not an operator",
+            id="affinity-operator-of-a-preference",
+        ),
+        pytest.param(
             ONE + "- schedulerName: ours\n", "profiles[1].schedulerName", "duplicate profile", id="name-twice"
         ),
         pytest.param(ONE + "  filters: []\n  filters: []\n", "", "duplicate key", id="key-twice"),
@@ -218,6 +224,28 @@ def test_a_plugin_that_rejects_its_args_is_an_error_of_the_profile() -> None:
     with pytest.raises(ConfigurationError) as rejected:
         read_with_picky(PICKY.replace("nodeName: n1", "nodeName: n1, most: 10"))
     assert str(rejected.value) == "profiles[0]: plugin Picky failed in its constructor: ValueError: too many"
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("Pick", 'there is no "Pick"; did you mean "Picky"?'),
+        ("Picky, args: {nodeName: n1}}\n  - {name: Picky", '"Picky" is listed twice'),
+        ("NodePorts", "NodePorts takes no args"),
+        ("BinPack", "BinPack takes no args"),
+    ],
+)
+def test_an_entry_for_a_plugin_that_takes_no_args_here_is_rejected(name: str, problem: str) -> None:
+    with pytest.raises(ConfigurationError) as rejected:
+        read_with_picky(PICKY.replace("name: Picky", f"name: {name}"))
+    assert rejected.value.problem == problem
+    assert rejected.value.place.endswith("].name")
+
+
+def test_args_of_a_plugin_that_the_profile_does_not_use_are_rejected() -> None:
+    with pytest.raises(ConfigurationError) as rejected:
+        read_with_picky(PICKY.replace(", Picky", ""))
+    assert rejected.value.problem == "Picky is none of this profile's preFilters, filters and scores"
 
 
 def test_a_plugin_that_is_not_installed_is_unknown() -> None:

@@ -181,6 +181,31 @@ def test_a_hint_that_fails_wakes_the_pod() -> None:
     assert set(failures.messages) == {"plugin Restless failed in QueueingHint: KeyError: 'x'"}
 
 
+def test_a_hint_that_works_has_the_same_results_when_contained() -> None:
+    class Calm(Filter):
+        name = "Calm"
+        queueing_hint = QueueingHint(
+            frozenset({Node}), lambda *_: False, coarse=lambda *_: False, shape=lambda pod, _: pod.namespace
+        )
+
+        def rule(self, info: PodInfo, cluster: ClusterView) -> NodeRule | None:
+            return None
+
+    class Plain(Calm):
+        name = "Plain"
+        queueing_hint = QueueingHint(frozenset({Node}), lambda *_: True)
+
+    failures = Failures()
+    calm, plain = (profile_with(each, failures).filters[-1].queueing_hint for each in (Calm, Plain))
+    change = ClusterEvent(None, builders.node("new"))
+    assert calm.coarse is not None
+    assert calm.shape is not None
+    assert (calm.helps(POD, change, None), calm.coarse(POD, change, None)) == (False, False)
+    assert calm.shape(POD, None) == POD.namespace
+    assert (plain.coarse, plain.shape, plain.helps(POD, change, None)) == (None, None, True)
+    assert failures.messages == []
+
+
 def test_plugins_of_this_distribution_are_not_wrapped() -> None:
     profile = profile_with(Everything, Failures())
     plugins = [*profile.filters[:-1], *(weighted.plugin for weighted in profile.scores[:-1])]

@@ -40,6 +40,18 @@ def test_pods_come_and_go(records: list[model.Node | model.Pod], data: st.DataOb
     assert same(cluster, view(*nodes, *(pod for pod in pods if pod not in gone)))
 
 
+def test_a_pod_that_comes_brings_what_is_attached_for_it() -> None:
+    where: list[model.Record] = [builders.node("n0"), builders.csi_node("n0", limits={"disk.csi.example": 3})]
+    claim = builders.claim("data", volume_name="pv", phase="Bound")
+    records: list[model.Record] = [*where, claim, builders.volume("pv", claim="default/data", phase="Bound")]
+    first, second = builders.pod("p0", claims=["data"], node="n0"), builders.pod("p1", node="n0")
+    (attached,) = view(*records, first).nodes
+    assert attached.attach != view(*records).nodes[0].attach
+    cluster = view(*records).with_pod(first, "n0")
+    assert same(cluster, view(*records, first))
+    assert same(cluster.with_pod(second, "n0"), view(*records, first, second))
+
+
 @settings(deadline=None, max_examples=40)
 @given(clusters.clusters(), clusters.nodes())
 def test_nodes_change_and_appear(records: list[model.Node | model.Pod], after: list[model.Node]) -> None:

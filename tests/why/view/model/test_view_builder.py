@@ -15,6 +15,7 @@ from why.explain.answering import report_on
 from why.facts.facts import Source
 from why.reading.gathering import Gathering
 from why.view.model.changes import changes_between
+from why.view.model.nodes import size_text
 from why.view.model.view import ClassRow, NodeRow, PageView, PendingRow, VolumeRow, VolumeState
 from why.view.model.view_builder import ViewBuilder
 from why.view.model.waiting import causes_of
@@ -35,9 +36,9 @@ class Built:
             self._gathering.take(msgspec.json.encode(document), document["apiVersion"], document["kind"], "test")
         assert not self._gathering.faults
 
-    def view(self, now: datetime = NOW) -> PageView:
+    def view(self, now: datetime = NOW, *, explained: bool = True) -> PageView:
         facts = self._gathering.facts(now, set(Source), {}, everywhere=True)
-        causes = causes_of(facts, report_on(facts, (), ""))
+        causes = causes_of(facts, report_on(facts, (), "")) if explained else {}
         return self._builder.view(facts, causes, {"leases": "forbidden"})
 
 
@@ -277,6 +278,30 @@ def test_a_volume_that_is_in_no_zone_counts_in_each_and_once() -> None:
     other = cluster()
     other.volume("anywhere", "", "static", "50Gi")
     assert pairs(other, "data", "log", "more").zones == ("b",)
+
+
+def test_a_cause_that_changes_alone_changes_the_rows() -> None:
+    built = Built(small())
+    before = built.view(explained=False)
+    after = built.view()
+    assert not any(row.code for row in before.pending.values())
+    assert all(row.code for row in after.pending.values() if not row.node)
+
+
+@pytest.mark.parametrize(
+    ("amount", "text"),
+    [
+        (2**50, "1Pi"),
+        (3 * 2**39, "1.5Ti"),
+        (2**40, "1Ti"),
+        (2**30 - 1, "1024Mi"),
+        (2**20, "1Mi"),
+        (2**10, "1Ki"),
+        (1023, "1023"),
+    ],
+)
+def test_a_size_has_one_decimal_at_most(amount: int, text: str) -> None:
+    assert size_text(amount) == text
 
 
 def test_a_pod_that_has_a_node_is_placed() -> None:

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
+from heapq import nlargest
 from itertools import chain, islice
 from typing import Final
 
@@ -23,6 +24,7 @@ from binder.matching.claim_shape import ClaimShape, UserNeeds
 from binder.matching.matching import scheduler_rejection
 from binder.model.demand import Demand
 from binder.model.view import View
+from binder.provisioning.pass_pools import PassPools
 from binder.reservation.set_aside import as_offered
 from kube.objects.model import Claim, Volume
 from kube.rules.topology import volume_zone_matches
@@ -159,12 +161,13 @@ class _Kind:
 
 
 class Placing:
-    """The pods placed so far in a pass, and the volumes and room they took."""
+    """The pods placed so far in a pass, and what they took: volumes, room on nodes, and of pools."""
 
-    def __init__(self, topologies: Topologies, offers: Offers, booking: NodeBooking) -> None:
+    def __init__(self, topologies: Topologies, offers: Offers, booking: NodeBooking, pools: PassPools) -> None:
         self._topologies = topologies
         self.offers = offers
         self.booking = booking
+        self.pools = pools
         self._kinds: dict[tuple[object, ...], _Kind] = {}
         self.taken: set[str] = set()
         self.placed: dict[str, PlacedPod] = {}
@@ -220,6 +223,7 @@ class Placing:
             del self.placed[placed.demand.pod.key]
             self.taken.difference_update([volume.name for volume in placed.volumes.values()])
             self.booking.give_back(placed.demand, placed.node, placed.attach)
+            self.pools.give_back(placed.demand.made)
         # What was not possible may be possible now.
         self._kinds.clear()
         self.offers.restart()
@@ -235,25 +239,40 @@ class Placing:
         if node is not None:
             self.keep(PlacedPod(demand, topology, node, volumes))
 
-    def topologies_for(self, demand: Demand, claim: Claim, most: int) -> tuple[Topology, ...]:
-        """Return topologies open to the pod, those with the smallest volumes for the claim first if there are many."""
-        open_to = self._topologies.open_to(demand)
+    def topologies_for(self, demand: Demand, most: int) -> Sequence[Topology]:
+        """Return topologies open to the pod: if there are many, those whose pools have most left, or that have the
+        smallest volumes for its largest claim.
+        """
+        among = self._topologies.of(demand)
+        open_to: Sequence[Topology] = among.open_to(demand)
+        if demand.made:
+            open_to = [topology for topology in open_to if self.pools.any_has_room(demand.made, topology.nodes)]
         if len(open_to) <= most:
             return open_to
+        if not demand.required:
+            return nlargest(most, open_to, key=lambda topology: self.pools.left(demand.made, topology.nodes[0]))
+        hardest = max(demand.required, key=lambda claim: (claim.request, claim.key))
         numbers = {topology.number for topology in open_to}
         topologies: dict[int, Topology] = {}
-        for volume in self.offers.volumes(demand, claim, None):
-            for topology in self._topologies.reaching(volume.node_affinity):
+        for volume in self.offers.volumes(demand, hardest, None):
+            for topology in among.reaching(volume.node_affinity):
                 if topology.number in numbers:
                     topologies[topology.number] = topology
             if len(topologies) >= most:
                 break
         return tuple(topologies.values())[:most]
 
+    def around(self, finer: Topology) -> Topology:
+        """Return the topology, of pods that need existing volumes only, that a finer one is a part of, or is."""
+        return self._topologies.around(finer)
+
     def keep(self, placed: PlacedPod) -> bool:
-        """Take the volumes and book the node; False if that has no room any more."""
+        """Take the volumes, and book the node and its pools; False if they have no room any more."""
+        if not self.pools.has_room(placed.demand.made, placed.node):
+            return False
         if not self.booking.keep(placed.demand, placed.node, placed.volumes):
             return False
+        self.pools.take(placed.demand.made, placed.node)
         self.placed[placed.demand.pod.key] = placed
         self.taken.update([volume.name for volume in placed.volumes.values()])
         return True

@@ -2,7 +2,7 @@
 
 From two nodes that agree in every label that some Available volume's affinity names, the same volumes are accessible,
 so a topology is tried once, not once per node: three zones of 5,000 nodes are three topologies. With local volumes each
-node is its own.
+node is its own. For pods whose volumes are to be made the nodes of a topology have the same pools as well.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from binder.matching.index import VolumeIndex
+from binder.model.decision import Mode
 from binder.model.demand import Demand
 from kube.objects.labels import NodeSelector
 from kube.objects.model import Node, Volume
@@ -35,13 +36,24 @@ class Topology:
 
 
 class Topologies:
-    """The topologies of a pass, and from which of them the volumes of an affinity are accessible."""
+    """The topologies of a pass, and from which of them the volumes of an affinity are accessible. `finer` are those of
+    pods whose volumes are to be made, where pools make a difference.
+    """
 
-    def __init__(self, topologies: tuple[Topology, ...]) -> None:
+    def __init__(self, topologies: tuple[Topology, ...], finer: "Topologies | None" = None) -> None:
         self.all = topologies
+        self._finer = finer
         self._reaching: dict[NodeSelector | None, tuple[Topology, ...]] = {None: topologies}
         self._by_value: dict[str, dict[str, list[Topology]]] = {}
         self._of_node: dict[str, Topology] = {}
+
+    def of(self, demand: Demand) -> "Topologies":
+        """Return the topologies in which the pod is to be placed."""
+        return self._finer if self._finer is not None and demand.mode is Mode.PROVISION else self
+
+    def around(self, finer: Topology) -> Topology:
+        """Return the topology that a finer one is a part of, or is."""
+        return self._by_node()[finer.nodes[0].name]
 
     def open_to(self, demand: Demand) -> tuple[Topology, ...]:
         """Return the topologies with a node where the pod may run and from which its existing volumes are
@@ -56,10 +68,14 @@ class Topologies:
         return topologies
 
     def _holding(self, nodes: frozenset[str]) -> tuple[Topology, ...]:
+        by_node = self._by_node()
+        topologies = {by_node[name] for name in nodes if name in by_node}
+        return tuple(sorted(topologies, key=lambda topology: topology.number))
+
+    def _by_node(self) -> Mapping[str, Topology]:
         if not self._of_node:
             self._of_node = {node.name: topology for topology in self.all for node in topology.nodes}
-        topologies = {self._of_node[name] for name in nodes if name in self._of_node}
-        return tuple(sorted(topologies, key=lambda topology: topology.number))
+        return self._of_node
 
     def reaching(self, affinity: NodeSelector | None) -> tuple[Topology, ...]:
         """Return the topologies from which volumes of this affinity are accessible."""
@@ -97,9 +113,15 @@ def topologies_of(
     demands: Sequence[Demand],
     groupings: "Groupings",
     beside: Iterable[Volume] = (),
+    of_pools: Iterable[str] = (),
 ) -> Topologies:
-    """Return the topologies that matter to these demands, which may also get the volumes `beside` the index."""
-    return Topologies(groupings.topologies(nodes, _deciding_labels(index, demands, beside)))
+    """Return the topologies that matter to these demands, which may also get the volumes `beside` the index, and
+    volumes from pools that these labels tell apart.
+    """
+    keys = _deciding_labels(index, demands, beside)
+    finer = keys.union(of_pools)
+    apart = Topologies(groupings.topologies(nodes, finer, first=_FINER)) if finer != keys else None
+    return Topologies(groupings.topologies(nodes, keys), apart)
 
 
 def _deciding_labels(index: VolumeIndex, demands: Sequence[Demand], beside: Iterable[Volume]) -> frozenset[str]:
@@ -147,27 +169,31 @@ class Groupings:
     """
 
     def __init__(self) -> None:
-        self._latest: dict[frozenset[str], _Grouping] = {}
+        self._latest: dict[tuple[frozenset[str], int], _Grouping] = {}
 
-    def topologies(self, nodes: Map[str, Node], keys: frozenset[str]) -> tuple[Topology, ...]:
-        known = self._latest.pop(keys, None)
+    def topologies(self, nodes: Map[str, Node], keys: frozenset[str], first: int = 0) -> tuple[Topology, ...]:
+        """Return the topologies by these labels, numbered from `first` on."""
+        known = self._latest.pop((keys, first), None)
         carried = known.carried_over(nodes) if known is not None else None
-        topologies = _grouped(nodes, keys) if carried is None else carried
+        topologies = _grouped(nodes, keys, first) if carried is None else carried
         if len(self._latest) >= _MAX_GROUPINGS:
             del self._latest[next(iter(self._latest))]
-        self._latest[keys] = _Grouping(nodes, topologies)
+        self._latest[keys, first] = _Grouping(nodes, topologies)
         return topologies
 
 
 _MAX_GROUPINGS: Final = 4
+_FINER: Final = 1 << 24
+"""The number of the first finer topology: there are not that many nodes."""
 
 
-def _grouped(nodes: Map[str, Node], keys: frozenset[str]) -> tuple[Topology, ...]:
+def _grouped(nodes: Map[str, Node], keys: frozenset[str], first: int) -> tuple[Topology, ...]:
     ordered = tuple(sorted(keys))
     groups: dict[NodeKind, list[Node]] = {}
     for _, node in sorted(nodes.items()):
         groups.setdefault(kind_of_node(dict(node.labels), ordered), []).append(node)
     by_kind = sorted(groups.items(), key=lambda item: tuple(value or "" for value in item[0]))
     return tuple(
-        Topology(number, labels_of_kind(kind, ordered), tuple(alike)) for number, (kind, alike) in enumerate(by_kind)
+        Topology(number, labels_of_kind(kind, ordered), tuple(alike))
+        for number, (kind, alike) in enumerate(by_kind, first)
     )

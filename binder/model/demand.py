@@ -79,6 +79,7 @@ class Demand:
             self.needs_of_node,
             frozenset(Counter(map(self.shape_of, self.required)).items()),
             frozenset(Counter(map(self.shape_of, self.optional)).items()),
+            frozenset(Counter(map(self.shape_of, self.made)).items()),
             tuple(sorted(driver for _, driver in self.drivers)),
         )
 
@@ -96,7 +97,7 @@ class Demand:
 
     @cached_property
     def _shapes(self) -> Mapping[str, ClaimShape]:
-        return {claim.key: self._shape(claim) for claim in (*self.required, *self.optional)}
+        return {claim.key: self._shape(claim) for claim in (*self.required, *self.optional, *self.made)}
 
     def _shape(self, claim: Claim) -> ClaimShape:
         users = next((needs for key, needs in self.shared if key == claim.key), ())

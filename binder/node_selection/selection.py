@@ -2,10 +2,11 @@
 
 Largest sums first, each on the node whose pools have least left afterwards, so that room in one piece stays for large
 pods: best fit decreasing, a heuristic for bin packing. Pods that are tied to a place, because one of their volumes
-exists or is being made, come before all others: nothing else helps them.
+exists or is being made, come before all others: nothing else helps them. Where that leaves out a pod that could be
+served alone, others of the pass are moved (binder.rebalance).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Final
@@ -19,27 +20,16 @@ from binder.matching.rejection import Reason, Rejection
 from binder.model.decision import Placement, Provision, Reject
 from binder.model.demand import Demand
 from binder.model.view import View
-from binder.node_selection.pass_pools import PassPools
 from binder.provisioning.claims_in_flight import size_of
+from binder.provisioning.pass_pools import PassPools
 from binder.reservation.contract import STRICT
-from kube.objects.model import Claim, Node, value_of
+from kube.objects.model import Claim, Node, Volume, value_of
 
 MAX_EVIDENCE: Final = 10
 """Nodes named in a rejection."""
 
-
-def select_nodes(
-    view: View, demands: Sequence[Demand], topologies: Topologies, placing: Placing, now: datetime
-) -> Mapping[str, Provision | Reject]:
-    """Decide for the demands with volumes to be made; take their nodes, and the existing volumes for other claims."""
-    pools = PassPools(view.snapshot, view.pools, now)
-    decisions: dict[str, Provision | Reject] = {}
-    for demand in sorted(demands, key=_order):
-        decision = _select(view, demand, topologies, placing, pools)
-        if isinstance(decision, Reject) and demand.pins:  # Other volumes than those that are set aside for it.
-            decision = _select(view, replace(demand, pins=()), topologies, placing, pools)
-        decisions[demand.pod.key] = decision
-    return decisions
+Keep = Callable[[PlacedPod], bool]
+"""Takes what a placement needs; False if something of it has become too little."""
 
 
 def with_pinned(view: View, bookings: Bookings, now: datetime) -> View:
@@ -49,14 +39,19 @@ def with_pinned(view: View, bookings: Bookings, now: datetime) -> View:
     """
     snapshot, pools = view.snapshot, PassPools(view.snapshot, view.pools, now)
     for selection in view.ledger.selections.values():
-        claim, node = snapshot.claims.get(selection.claim_key), snapshot.nodes.get(selection.node)
-        if claim is not None and node is not None and claim.uid == selection.claim_uid:
-            pools.take_new((claim,), node)
+        claim = snapshot.claims.get(selection.claim_key)
+        if claim is not None and selection.node in snapshot.nodes and claim.uid == selection.claim_uid:
+            pools.take_new((claim,), selection.node)
     for booked, name in bookings.placed():
         rest = [claim for claim in booked.waiting.open if view.snapshot.classes[class_of(claim)].provisions]
         if rest:
-            pools.take_new(rest, snapshot.nodes[name])
+            pools.take_new(rest, name)
     return replace(view, pools=pools.pools)
+
+
+def largest_first(demands: Iterable[Demand]) -> list[Demand]:
+    """Return demands with volumes to be made in the order in which they are placed."""
+    return sorted(demands, key=_order)
 
 
 def _order(demand: Demand) -> tuple[bool, int, int, float, str]:
@@ -65,31 +60,68 @@ def _order(demand: Demand) -> tuple[bool, int, int, float, str]:
     return (not demand.begun, -demand.pod.priority, -sum(map(size_of, demand.made)), age, demand.pod.key)
 
 
-def _select(
-    view: View, demand: Demand, topologies: Topologies, placing: Placing, pools: PassPools
-) -> Provision | Reject:
-    lacking, unfit, booking = list[Rejection](), list[Rejection](), placing.booking
-    fitting: list[tuple[float, float, Node, PlacedPod]] = []
-    for topology in topologies.open_to(demand):
-        volumes = placing.required(demand, topology)
-        for node in _nodes(demand, topology):
-            rejected = pools.reject(demand.made, node)
-            if rejected is not None:
-                _note(lacking, rejected)
-            elif volumes is None:
-                _note(unfit, _without_volumes(demand, node))
-            else:
-                left = pools.left(demand.made, node), -booking.left(node.name, "pods")
-                fitting.append((*left, node, PlacedPod(demand, topology, node.name, volumes)))
-    for _, _, node, placed in sorted(fitting, key=lambda each: (each[0], each[1], each[2].name)):
-        rejected = booking.reject(demand, node, placed.attach)
-        if rejected is None and placing.keep(placed):
-            claims = _first_only(view, demand, pools.scarcest_first(demand.made, node))
-            pools.take(demand.made, node)
-            return Provision(demand.pod, node.name, claims, _placements(demand, placed))
+class NodeSelection:
+    """Places pods with volumes to be made, beside the others of a placing."""
+
+    def __init__(self, view: View, topologies: Topologies, placing: Placing) -> None:
+        self._view, self._topologies, self._placing = view, topologies, placing
+        self._rejected: dict[str, Reject] = {}
+
+    def place(self, demand: Demand) -> bool:
+        """Take the node whose pools have least left afterwards, and the existing volumes; whether there is one."""
+        return self._find(demand, self._placing.keep)
+
+    def could_serve(self, demand: Demand) -> bool:
+        """Whether `place` would find a node."""
+        return self._find(demand, lambda _: True)
+
+    def decision(self, demand: Demand) -> Provision | Reject:
+        """Return what is decided for a demand that was to be placed."""
+        placed = self._placing.placed.get(demand.pod.key)
+        if placed is None:
+            return self._rejected[demand.pod.key]
+        claims = _first_only(self._view, demand, self._placing.pools.scarcest_first(demand.made, placed.node))
+        return Provision(demand.pod, placed.node, claims, _placements(placed))
+
+    def _find(self, demand: Demand, keep: Keep) -> bool:
+        rejected = self._try(demand, keep)
+        if rejected is not None and demand.pins:  # Other volumes than those that are set aside for it.
+            rejected = self._try(replace(demand, pins=()), keep)
         if rejected is not None:
-            _note(unfit, rejected)
-    return _rejection(demand, lacking, unfit)
+            self._rejected[demand.pod.key] = rejected
+        return rejected is None
+
+    def _try(self, demand: Demand, keep: Keep) -> Reject | None:
+        lacking, unfit, booking = list[Rejection](), list[Rejection](), self._placing.booking
+        fitting = sorted(self._fitting(demand, lacking, unfit), key=lambda each: (each[0], each[1], each[2].name))
+        for _, _, node, placed in fitting:
+            rejected = booking.reject(demand, node, placed.attach)
+            if rejected is None and keep(placed):
+                return None
+            if rejected is not None:
+                _note(unfit, rejected)
+        return _rejection(demand, lacking, unfit)
+
+    def _fitting(
+        self, demand: Demand, lacking: list[Rejection], unfit: list[Rejection]
+    ) -> Iterator[tuple[float, float, Node, PlacedPod]]:
+        """Yield the nodes whose pools have room, and from which there are volumes, with what they have left then."""
+        placing, known = self._placing, dict[int, Mapping[str, Volume] | None]()
+        for topology in self._topologies.of(demand).open_to(demand):
+            around = placing.around(topology)
+            for node in _nodes(demand, topology):
+                rejected = placing.pools.reject(demand.made, node)
+                if rejected is not None:
+                    _note(lacking, rejected)
+                    continue
+                if around.number not in known:
+                    known[around.number] = placing.required(demand, around)
+                volumes = known[around.number]
+                if volumes is None:
+                    _note(unfit, _without_volumes(demand, node))
+                else:
+                    left = placing.pools.left(demand.made, node), -placing.booking.left(node.name, "pods")
+                    yield *left, node, PlacedPod(demand, topology, node.name, volumes)
 
 
 def _nodes(demand: Demand, topology: Topology) -> Iterator[Node]:
@@ -101,8 +133,8 @@ def _note(evidence: list[Rejection], rejection: Rejection) -> None:
         evidence.append(rejection)
 
 
-def _placements(demand: Demand, placed: PlacedPod) -> tuple[Placement, ...]:
-    return tuple(Placement(claim, placed.volumes[claim.key]) for claim in demand.required)
+def _placements(placed: PlacedPod) -> tuple[Placement, ...]:
+    return tuple(Placement(claim, placed.volumes[claim.key]) for claim in placed.demand.required)
 
 
 def _without_volumes(demand: Demand, node: Node) -> Rejection:

@@ -24,10 +24,11 @@ from binder.model.demand import Demand
 from binder.model.ledger import Hold, Selection
 from binder.model.view import View
 from binder.model.waiting_pod import all_waiting, with_ledger
-from binder.node_selection.selection import select_nodes, with_pinned
+from binder.node_selection.selection import NodeSelection, largest_first, with_pinned
 from binder.planning.explain import Explainer
 from binder.planning.let_go import let_go
 from binder.planning.pod_demand import demand_of
+from binder.provisioning.pass_pools import PassPools, deciding_labels
 from binder.rebalance.integer_program import Solve, solve
 from binder.rebalance.rebalance import rebalance
 from binder.reservation.set_aside import set_aside_keys
@@ -142,7 +143,13 @@ class _Pass:
 
     def placing(self) -> Placing:
         """Return an empty placing: nothing of this round is placed."""
-        return Placing(self.topologies, Offers(self.view, self.now, self.sets), self.booking())
+        offers = Offers(self.view, self.now, self.sets)
+        pools = PassPools(self.view.snapshot, self.view.pools, self.now)
+        return Placing(self.topologies, offers, self.booking(), pools)
+
+    def selection(self, placing: Placing) -> NodeSelection:
+        """Return what places pods with volumes to be made."""
+        return NodeSelection(self.view, self.topologies, placing)
 
     def booking(self) -> NodeBooking:
         """Return the room on nodes before this round."""
@@ -168,26 +175,44 @@ def _decide(
     if made:
         view = with_pinned(view, bookings, now)
     aside = [view.snapshot.volumes[name] for demand in demands for _, name in demand.pins]
-    topologies = topologies_of(view.snapshot.nodes, view.index, demands, caches.groupings, aside)
+    of_pools = deciding_labels(chain.from_iterable(demand.made for demand in made), view.snapshot)
+    topologies = topologies_of(view.snapshot.nodes, view.index, demands, caches.groupings, aside, of_pools)
     planned = frozenset(demand.pod.key for demand in demands)
     this = _Pass(view, now, topologies, planned, other_pods_of(view, demands, bookings), bookings, caches.node_sets)
     placing = this.placing()
-    chosen = [demand for demand in demands if demand.mode is not Mode.PROVISION]
-    failed = [demand for demand in _place_all(placing, chosen) if not placing.booking.is_tied(demand)]
-    rivals = _servable_alone(this, failed) if placing.placed else []
-    if rivals:
-        rebalance(placing, rivals, solve)
-    selected = select_nodes(view, made, topologies, placing, now) if made else {}
+    selection = this.selection(placing)
+    _place_all(this, placing, selection, demands, solve)
     got = {volume.name: key for placed in placing.placed.values() for key, volume in placed.volumes.items()}
     explainer = Explainer(view, now, topologies, this.booking(), got, caches.node_sets)
     return [
-        selected.get(demand.pod.key)
-        or _decision(view, topologies, explainer, demand, placing.placed.get(demand.pod.key))
+        selection.decision(demand)
+        if demand.mode is Mode.PROVISION
+        else _decision(view, topologies, explainer, demand, placing.placed.get(demand.pod.key))
         for demand in demands
     ]
 
 
-def _place_all(placing: Placing, demands: Sequence[Demand]) -> list[Demand]:
+def _place_all(
+    this: _Pass, placing: Placing, selection: NodeSelection, demands: Sequence[Demand], solve: Solve
+) -> None:
+    """Place what can be placed, the pods with volumes to be made after the others, then make room for the rest."""
+
+    def place(demand: Demand) -> bool:
+        return selection.place(demand) if demand.mode is Mode.PROVISION else placing.place(demand) is not None
+
+    failed = _place_chosen(placing, [demand for demand in demands if demand.mode is not Mode.PROVISION])
+    made = largest_first(demand for demand in demands if demand.mode is Mode.PROVISION)
+    failed += [demand for demand in made if not place(demand)]
+    failed = [demand for demand in failed if not placing.booking.is_tied(demand)]
+    rivals = _servable_alone(this, failed) if placing.placed else []
+    if rivals:
+        rebalance(placing, rivals, place, solve)
+        for demand in made:  # What keeps the rest from a place may be something else now.
+            if demand.pod.key not in placing.placed:
+                place(demand)
+
+
+def _place_chosen(placing: Placing, demands: Sequence[Demand]) -> list[Demand]:
     """Place what can be placed and return the rest. A pod with affinity may need one placed after it."""
     failed = [demand for demand in demands if placing.place(demand) is None]
     while any(map(placing.booking.may_gain, failed)):
@@ -201,13 +226,14 @@ def _place_all(placing: Placing, demands: Sequence[Demand]) -> list[Demand]:
 def _servable_alone(this: _Pass, failed: Sequence[Demand]) -> list[Demand]:
     """Return the demands that would have been placed without other pods in the batch."""
     alone = this.placing()
+    selection = this.selection(alone)
     known: dict[tuple[object, ...], bool] = {}
     servable: list[Demand] = []
     for demand in failed:
-        kind = demand.kind
+        is_made, kind = demand.mode is Mode.PROVISION, demand.kind
         if kind not in known:
-            known[kind] = alone.best(demand) is not None
-        if known[kind] and demand.required:
+            known[kind] = selection.could_serve(demand) if is_made else alone.best(demand) is not None
+        if known[kind] and (is_made or demand.required):
             servable.append(demand)
     return servable
 

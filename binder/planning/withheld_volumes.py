@@ -12,6 +12,7 @@ from binder.booking.node_sets import NodeSets
 from binder.matching.rejection import Reason, Rejection
 from binder.model.demand import Demand
 from binder.model.view import UnknownHealth, View
+from binder.provisioning.pass_pools import PassPools
 from csi.health.verdict import HealthState
 from kube.objects.model import Volume
 
@@ -22,7 +23,8 @@ class WithheldVolumes:
     def __init__(self, view: View, now: datetime, topologies: Topologies, booking: NodeBooking, sets: NodeSets) -> None:
         self._view, self._now = view, now
         settings = replace(view.settings, unknown_health=UnknownHealth.ALLOW)
-        self._placing = Placing(topologies, Offers(replace(view, settings=settings), now, sets), booking)
+        offers, pools = Offers(replace(view, settings=settings), now, sets), PassPools(view.snapshot, view.pools, now)
+        self._placing = Placing(topologies, offers, booking, pools)
         self._any = bool(view.silent) or HealthState.UNKNOWN in {verdict.state for verdict in view.verdicts.values()}
         self._known: dict[tuple[object, ...], tuple[Rejection, ...]] = {}
 

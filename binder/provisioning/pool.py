@@ -112,6 +112,14 @@ class PoolRoom:
     def booked(self) -> int:
         return sum(booking.size for booking in self.in_flight)
 
+    @property
+    def together(self) -> int:
+        """How much several pods may take together, each of which fits alone: a size that the driver rejected limits
+        each of them, not their sum.
+        """
+        left = self.reported - self.booked
+        return left if self.largest is None else min(left, self.largest - self.booked)
+
     def fits(self, *sizes: int) -> bool:
         """Whether volumes of these sizes certainly fit beside what is in flight.
 
@@ -162,7 +170,7 @@ class StoragePool:
     def room(self, now: datetime, without: Container[str] = ()) -> PoolRoom:
         """Return what is left; of several reports the one that leaves least holds. Bookings `without` do not count."""
         rooms = [self._room(report, now, without) for report in self.reports.values()]
-        least = min(rooms, key=lambda room: room.left or 0, default=PoolRoom(-1, -1))
+        least = rooms[0] if len(rooms) == 1 else min(rooms, key=lambda room: room.left or 0, default=PoolRoom(-1, -1))
         parts = [report.largest for report in self.reports.values() if report.largest is not None]
         left = least.left if least.left is not None else -1
         cap = self.cap
@@ -171,10 +179,9 @@ class StoragePool:
         return PoolRoom(left, least.reported, min(parts, default=None), least.in_flight)
 
     def _room(self, report: CapacityReport, now: datetime, without: Container[str]) -> PoolRoom:
-        counting = tuple(
-            booking for booking in self.bookings.values() if booking.id not in without and booking.counts(report, now)
-        )
-        return PoolRoom(report.free - sum(booking.size for booking in counting), report.free, None, counting)
+        # Lists, as this is asked of each of thousands of pools while kube-scheduler waits for an answer.
+        counting = [each for each in self.bookings.values() if each.counts(report, now) and each.id not in without]
+        return PoolRoom(report.free - sum([each.size for each in counting]), report.free, None, tuple(counting))
 
     def booked(self, booking: InFlight, number: int) -> "StoragePool":
         """Return the pool with a new booking. What is left now is what a report says that includes it."""

@@ -1,4 +1,4 @@
-"""Which pods compete with the rivals, for which volumes, and what suits which claims in which topology."""
+"""Which pods compete with the rivals, for which volumes and pools, and what suits which claims in which topology."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,6 +14,7 @@ from binder.assignment.topologies import Topology
 from binder.booking.room import Attach, attach_of
 from binder.matching.claim_shape import ClaimShape
 from binder.model.demand import Demand
+from binder.provisioning.pool import PoolKey
 from kube.objects.model import Claim, Volume
 
 
@@ -35,12 +36,14 @@ class ClaimKind(NamedTuple):
 class PodShape:
     """Interchangeable pods that compete, of equal priority; the first `placed` of them have a place.
 
-    `kinds`: for each topology open to them, the kinds of their claims there. `at`: how many are placed in which.
+    `kinds`: for each topology open to them, the kinds of their claims there. `needs`: how many bytes each of them needs
+    of which pool there. `at`: how many are placed in which.
     """
 
     demands: Sequence[Demand]
     placed: int
     kinds: Mapping[int, Sequence[ClaimKind]]
+    needs: Mapping[int, Mapping[PoolKey, int]]
     at: Mapping[int, int]
     attach: Attach
 
@@ -108,19 +111,20 @@ def competition_of(placing: Placing, lifted: Sequence[PlacedPod], rivals: Sequen
 
 
 def competing(placing: Placing, rivals: Sequence[Demand]) -> list[PlacedPod]:
-    """Return the placed pods that use, directly or through others, a class that a rival needs."""
-    classes = _classes(rivals)
+    """Return the placed pods that use, directly or through others, a class or storage that a rival needs."""
+    classes = _classes(placing, rivals)
     while True:
         movable = (placed for placed in placing.placed.values() if not placing.booking.is_tied(placed.demand))
-        using = [placed for placed in movable if not classes.isdisjoint(_classes([placed.demand]))]
-        wider = classes | _classes(placed.demand for placed in using)
+        using = [placed for placed in movable if not classes.isdisjoint(_classes(placing, [placed.demand]))]
+        wider = classes | _classes(placing, [placed.demand for placed in using])
         if wider == classes:
             return using
         classes = wider
 
 
-def _classes(demands: Iterable[Demand]) -> set[str]:
-    return {claim.storage_class or "" for demand in demands for claim in demand.required}
+def _classes(placing: Placing, demands: Sequence[Demand]) -> set[str]:
+    existing = {claim.storage_class or "" for demand in demands for claim in demand.required}
+    return existing.union(placing.pools.sharing(claim) for demand in demands for claim in demand.made)
 
 
 class _Setup:
@@ -166,17 +170,19 @@ class _Setup:
             at[each.topology.number] = at.get(each.topology.number, 0) + 1
         self._topologies |= open_to
         kinds = {number: [_kind(demands[0], claim, number) for claim in demands[0].required] for number in open_to}
+        pools, made = self._placing.pools, demands[0].made
+        needs = {number: pools.needs(made, topology.nodes[0]) for number, topology in open_to.items() if made}
         largest = [
             self._volumes(demands[0], claim, topology)[-1]
             for topology in list(open_to.values())[:1]
             for claim in demands[0].required
         ]
-        return PodShape(demands, len(placed), kinds, at, attach_of(largest, demands[0].drivers_beside(())))
+        attach = attach_of(largest, demands[0].drivers_beside(()))
+        return PodShape(demands, len(placed), kinds, needs, at, attach)
 
     def _open_to(self, demand: Demand) -> list[Topology]:
         """Return the topologies where each claim has volumes, and a node with room without the others of the batch."""
-        hardest = max(demand.required, key=lambda claim: (claim.request, claim.key))
-        likely = self._placing.topologies_for(demand, hardest, self._most_topologies)
+        likely = self._placing.topologies_for(demand, self._most_topologies)
         return [topology for topology in likely if self._could_serve(demand, topology)]
 
     def _could_serve(self, demand: Demand, topology: Topology) -> bool:

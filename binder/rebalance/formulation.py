@@ -6,15 +6,21 @@ take from the volumes of at least that size which larger claims have left. That 
 a larger claim of a family suit each smaller one too. Where volumes suit several families a column for each of these
 says how many of its claims they serve; as in every network of flows these columns need not be declared integers.
 
-Of the room on nodes the program knows the sum over a topology: exact where each node is a topology of its own.
+Pools, from which volumes are to be made, are bins: the sum of what is needed of one is at most what is left of it. Of
+the room on nodes the program knows the sum over a topology: exact where each node is a topology of its own.
 """
 
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import gcd
 
 from binder.assignment.node_booking import NodeBooking
+from binder.assignment.placing import Placing
+from binder.assignment.topologies import Topology
+from binder.provisioning.pass_pools import PassPools
+from binder.provisioning.pool import PoolKey
 from binder.rebalance.competition import ClaimFamily, ClaimKind, Competition, PodShape
 from binder.rebalance.integer_program import IntegerProgram, Row
 from kube.objects.model import Volume
@@ -89,7 +95,7 @@ def _shortened(row: Row, values: Sequence[int], place_of: Mapping[int, int]) -> 
     return Row(factors, row.least - kept, row.most - kept)
 
 
-def formulate(competition: Competition, booking: NodeBooking, bounds: Mapping[Place, int]) -> Formulation:
+def formulate(competition: Competition, placing: Placing, bounds: Mapping[Place, int]) -> Formulation:
     """Return the formulation of a competition; `bounds` are for places that were found to take no more pods."""
     shapes = competition.shapes
     places = [(number, topology) for number, shape in enumerate(shapes) for topology in shape.kinds]
@@ -98,7 +104,8 @@ def formulate(competition: Competition, booking: NodeBooking, bounds: Mapping[Pl
     formulation = Formulation(places, start, [float(each) for each in most])
     _add_pods(formulation, shapes)
     _VolumeRows(formulation, competition).add()
-    _add_nodes(formulation, competition, booking)
+    _add_pools(formulation, competition, placing.pools)
+    _add_nodes(formulation, competition, placing)
     return formulation
 
 
@@ -170,15 +177,34 @@ def _pools(listed: Mapping[ClaimFamily, Sequence[Volume]]) -> dict[tuple[ClaimFa
     return pools
 
 
-def _add_nodes(formulation: Formulation, competition: Competition, booking: NodeBooking) -> None:
-    wanted: defaultdict[int, defaultdict[str, Factors]] = defaultdict(lambda: defaultdict(dict))
+def _add_pools(formulation: Formulation, competition: Competition, pools: PassPools) -> None:
+    """Add a row for each pool that has less left than all pods that may come together need.
+
+    In units of which every sum is a multiple, so that the numbers of the program are small and exact.
+    """
+    needed: defaultdict[PoolKey, dict[int, int]] = defaultdict(dict)
     for column, (number, topology) in enumerate(formulation.places):
-        shape = competition.shapes[number]
-        for name, amount in booking.takes(shape.demands[0], shape.attach):
-            wanted[topology][name][column] = float(amount)
+        for pool, size in competition.shapes[number].needs.get(topology, {}).items():
+            needed[pool][column] = size
+    for pool, sizes in needed.items():
+        left = pools.left_together(pool)
+        if sum(size * formulation.most[column] for column, size in sizes.items()) > left:
+            unit = gcd(*sizes.values())
+            factors = {column: float(size // unit) for column, size in sizes.items()}
+            formulation.rows.append(Row(factors, most=float(left // unit)))
+
+
+def _add_nodes(formulation: Formulation, competition: Competition, placing: Placing) -> None:
+    """Add rows for topologies, and for those that finer ones are parts of."""
+    wanted: defaultdict[Topology, defaultdict[str, Factors]] = defaultdict(lambda: defaultdict(dict))
+    for column, (number, at) in enumerate(formulation.places):
+        shape, topology = competition.shapes[number], competition.topologies[at]
+        for name, amount in placing.booking.takes(shape.demands[0], shape.attach):
+            for each in dict.fromkeys((topology, placing.around(topology))):
+                wanted[each][name][column] = float(amount)
     for topology, factors in wanted.items():
-        nodes = (node.name for node in competition.topologies[topology].nodes)
-        formulation.rows.extend(_short(formulation, factors, nodes, booking))
+        nodes = (node.name for node in topology.nodes)
+        formulation.rows.extend(_short(formulation, factors, nodes, placing.booking))
 
 
 def _short(

@@ -1,6 +1,6 @@
 """Places the pods of a solution: the program says how many go to which topology; nodes and volumes are found here."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from binder.assignment.bipartite_matching import Bits
 from binder.assignment.placing import Placing
@@ -10,9 +10,11 @@ from binder.rebalance.formulation import Place
 from kube.objects.model import Volume
 
 Counts = Mapping[Place, int]
+PlacePod = Callable[[Demand], object]
+"""Places a pod wherever there is room for it."""
 
 
-def place_solution(placing: Placing, competition: Competition, counts: Counts) -> dict[Place, int]:
+def place_solution(placing: Placing, competition: Competition, counts: Counts, place: PlacePod) -> dict[Place, int]:
     """Place the pods as counted, then those left over wherever there is still room.
 
     Return for each place where not all of its pods found a node how many did.
@@ -21,7 +23,7 @@ def place_solution(placing: Placing, competition: Competition, counts: Counts) -
     for shape in competition.shapes:
         for demand in shape.demands:
             if demand.pod.key not in placing.placed:
-                placing.place(demand)
+                place(demand)
     return crowded
 
 

@@ -1,6 +1,7 @@
 """What pools have left during a pass, as claims are placed."""
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from math import inf
 
@@ -10,9 +11,20 @@ from binder.matching.rejection import Reason, Rejection
 from binder.provisioning.claims_in_flight import size_of, to_be_made
 from binder.provisioning.ledger import PoolLedger
 from binder.provisioning.pool import PoolKey
-from binder.provisioning.sums import reject_sum, sums_on
+from binder.provisioning.sums import provided_by, reject_sum, sums_on
 from kube.objects.model import Claim, Node, StorageClass
+from kube.rules.selectors import label_keys
 from kube.store.snapshot import Snapshot
+
+
+def deciding_labels(claims: Iterable[Claim], snapshot: Snapshot) -> frozenset[str]:
+    """Return the keys of the labels that determine which pools these claims have on a node."""
+    keys: set[str] = set()
+    for name, claim in {class_of(claim): claim for claim in claims}.items():
+        keys.update(label_keys(snapshot.classes[name].allowed_topologies))
+        if provided_by(claim, snapshot) is not None:
+            keys.update(snapshot.capacities_by_class.deciding_labels(name))
+    return frozenset(keys)
 
 
 class PassPools:
@@ -35,25 +47,65 @@ class PassPools:
                 return place
         return reject_sum(claims, node, self._snapshot, self.pools, self._now, certain=True)
 
+    def has_room(self, claims: Sequence[Claim], name: str) -> bool:
+        """Whether the volumes of these claims can all be made for the node of this name."""
+        return not claims or self.reject(claims, self._snapshot.nodes[name]) is None
+
+    def any_has_room(self, claims: Sequence[Claim], nodes: Iterable[Node]) -> bool:
+        """Whether they can be for one of these nodes, which have the same pools."""
+        if not claims:
+            return True
+        classes = {class_of(claim) for claim in claims}
+        served = (node for node in nodes if not any(self._excludes(name, node) for name in classes))
+        first = next(served, None)
+        return first is not None and self.reject(claims, first) is None
+
+    def needs(self, claims: Iterable[Claim], node: Node) -> Mapping[PoolKey, int]:
+        """Return how many bytes these claims need of each pool of the node."""
+        needs: Counter[PoolKey] = Counter()
+        for claim in claims:
+            if provided_by(claim, self._snapshot) is not None:
+                for pool in self.pools.pools_of(class_of(claim), dict(node.labels)):
+                    needs[pool.key] += size_of(claim)
+        return needs
+
+    def left_together(self, pool: PoolKey) -> int:
+        """Return how many bytes volumes of several pods may take of a pool together, each of which fits alone."""
+        return self.pools.pools[pool].room(self._now).together
+
+    def sharing(self, claim: Claim) -> str:
+        """Return a name that claims have in common whose volumes may come from the same storage."""
+        name = class_of(claim)
+        return self.pools.families.get(name, name)
+
     def left(self, claims: Sequence[Claim], node: Node) -> float:
         """Return how many bytes are left of the scarcest pool once these volumes are made there."""
         sums = sums_on(claims, dict(node.labels), self._snapshot, self.pools, self._now)
         return min((each.room.left - each.size for each in sums if each.room.left is not None), default=inf)
 
-    def scarcest_first(self, claims: Iterable[Claim], node: Node) -> tuple[Claim, ...]:
+    def scarcest_first(self, claims: Iterable[Claim], name: str) -> tuple[Claim, ...]:
         """Return the claims in the order in which a failure is noticed earliest: the largest of the scarcest pool."""
+        node = self._snapshot.nodes[name]
         return tuple(sorted(claims, key=lambda claim: (self.left((claim,), node), -size_of(claim), claim.key)))
 
-    def take(self, claims: Iterable[Claim], node: Node) -> None:
-        """Book the volumes of these claims for the node."""
+    def take(self, claims: Iterable[Claim], name: str) -> None:
+        """Book the volumes of these claims for the node of this name."""
         for claim in claims:
-            place = self._place(class_of(claim), node)
+            place = self._place(class_of(claim), self._snapshot.nodes[name])
             if not isinstance(place, Rejection) and place:
                 self.pools = self.pools.booked(to_be_made(claim, self._now), place)
 
-    def take_new(self, claims: Iterable[Claim], node: Node) -> None:
+    def take_new(self, claims: Iterable[Claim], name: str) -> None:
         """Book those of these volumes that have no booking."""
-        self.take([claim for claim in claims if self.pools.booking(claim.uid) is None], node)
+        self.take([claim for claim in claims if self.pools.booking(claim.uid) is None], name)
+
+    def give_back(self, claims: Iterable[Claim]) -> None:
+        """Undo `take`."""
+        for claim in claims:
+            self.pools = self.pools.withdrawn(claim.uid)
+
+    def _excludes(self, class_name: str, node: Node) -> bool:
+        return isinstance(self._place(class_name, node), Rejection)
 
     def _place(self, class_name: str, node: Node) -> Rejection | tuple[PoolKey, ...]:
         known = self._places.get((class_name, node.name))

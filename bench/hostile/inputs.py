@@ -7,6 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from bench.control_plane.documents import Document, claim, pod, storage_class, volume
+from bench.in_memory import local_pools
 from kube.decoding.decode import DECODERS
 from kube.objects.model import Record
 from kube.rules.topology import ZONE_LABEL
@@ -149,6 +150,20 @@ def _competing_for_local(pods: int) -> Made:
     return [*nodes(200), *free], list(_pods(pods, lambda number: requests[number]))
 
 
+def _in_flight(claims: int) -> Made:
+    """As many claims in flight in the pools of a quarter as many nodes; a class that shares these pools and is from now
+    on their first by name, its reports, and 20 pods that no pool has room for.
+    """
+    there = list(nodes(claims // 4))
+    names = [each["metadata"]["name"] for each in there]
+    standing = [local_pools.driver(), local_pools.provisioning_class()]
+    standing += [make(name) for name in names for make in (local_pools.csi_node, local_pools.report)]
+    first = f"a-{local_pools.MADE}"
+    arriving = [local_pools.provisioning_class(first), *(local_pools.report(name, first) for name in names)]
+    waiting = [each for number in range(20) for each in local_pools.wanting(f"hostile-{number:04}", 150, 51 + number)]
+    return [*there, *standing, *local_pools.in_flight(names, claims)], [*arriving, *waiting]
+
+
 def _nothing(_: int) -> Made:
     """The baseline of an undisturbed controller on this machine, to compare the other inputs with."""
     return [*nodes(30), *_bound(4900)], []
@@ -168,6 +183,7 @@ _INPUTS: Final[Mapping[str, tuple[Callable[[int], Made], int]]] = {
     "1,000 pods of 2 or 3 claims, 1 of 20 volumes missing": (_competing, 1000),
     "400 pods of 1 to 3 claims on 200 nodes, 1 of 10 volumes missing": (_competing_for_local, 400),
     "50 pods with 64 terms of node affinity, 2,000 nodes": (_noded, 64),
+    "20,000 claims in flight in 5,000 pools, which another class joins": (_in_flight, 20_000),
 }
 
 

@@ -5,21 +5,29 @@ The whole process is measured, its imports included, with the settings it ships 
 
 import asyncio
 import sys
+from typing import Final
 
 import msgspec
 
-from bench.in_memory.large_cluster import LargeCluster
+from bench.in_memory.large_cluster import LargeCluster, with_pools
 from bench.in_memory.reader import Report
 from bench.progress import say
 from bench.rows import Row
 
 PAIRS, NODES = 100_000, 5_000
+FLYING: Final = 20_000
+"""Claims in flight in as many pools as there are nodes."""
+WATCHED_SECONDS, WATCHED_WITH_POOLS = 3.0, 15.0
+"""How long it is measured after everything is in memory: until the ledger of pools is built and a pod is planned."""
 
 
 def run(quick: bool) -> list[Row]:
-    """Measure with 100,000 volumes, 100,000 claims and 5,000 nodes; quick: a hundredth of it."""
-    pairs, nodes = (PAIRS // 100, NODES // 100) if quick else (PAIRS, NODES)
-    return asyncio.run(_run(pairs, nodes))
+    """Measure with 100,000 volumes, 100,000 claims and 5,000 nodes, then with 20,000 claims in flight in 5,000 pools;
+    quick: a hundredth of it.
+    """
+    part = 100 if quick else 1
+    rows = asyncio.run(_run(PAIRS // part, NODES // part))
+    return rows + asyncio.run(_with_pools(NODES // part, FLYING // part))
 
 
 async def _run(pairs: int, nodes: int) -> list[Row]:
@@ -27,7 +35,7 @@ async def _run(pairs: int, nodes: int) -> list[Row]:
     cluster = LargeCluster(pairs, nodes)
     async with cluster.serving() as url:
         say(f"reading {cluster.megabytes():.0f} MB of JSON")
-        report = await _read(url)
+        report = await _read(url, WATCHED_SECONDS)
     size = f"{pairs} PV + {pairs} PVC + {nodes} nodes"
     return [
         Row("read, decode and index", report.seconds, "s", f"{size}, {cluster.megabytes():.0f} MB of JSON"),
@@ -43,8 +51,27 @@ async def _run(pairs: int, nodes: int) -> list[Row]:
     ]
 
 
-async def _read(url: str) -> Report:
-    command = [sys.executable, "-m", "bench.in_memory.reader", url]
+async def _with_pools(pools: int, claims: int) -> list[Row]:
+    say(f"making {pools} nodes with a pool each, {claims} claims in flight")
+    cluster = with_pools(pools, claims)
+    async with cluster.serving() as url:
+        report = await _read(url, WATCHED_WITH_POOLS)
+    size = f"{claims} PVC in flight in {pools} pools, as many nodes, a pod planned"
+    return [
+        Row("memory held, with pools", report.held_mb, "MB", size),
+        Row("memory at the peak, with pools", report.peak_mb, "MB", "whole process"),
+        Row(
+            "longest pause of the event loop, with pools",
+            report.longest_pause * 1e3,
+            "ms",
+            f"collector included, whose longest run was {report.longest_collection * 1e3:.0f} ms",
+            at_most=100,
+        ),
+    ]
+
+
+async def _read(url: str, seconds: float) -> Report:
+    command = [sys.executable, "-m", "bench.in_memory.reader", url, str(seconds)]
     process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
     output, _ = await process.communicate()
     if process.returncode:

@@ -5,7 +5,7 @@ Objects have what real ones have: managedFields, labels, annotations, node affin
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
@@ -13,6 +13,7 @@ import msgspec
 from aiohttp import web
 
 from bench.http_server import served
+from bench.in_memory import local_pools
 from kube.objects.api_resource import CLAIMS, NODES, VOLUMES, WATCHED, Resource
 from kube.rules.topology import ZONE_LABEL
 
@@ -26,9 +27,9 @@ _CREATED: Final = "2026-03-01T09:30:00Z"
 
 
 class LargeCluster:
-    """Serves so many volumes, as many claims, and nodes; all other kinds are empty. Watches stay silent."""
+    """Serves so many volumes, as many claims, and nodes; and what is `beside` them. Watches stay silent."""
 
-    def __init__(self, pairs: int, nodes: int) -> None:
+    def __init__(self, pairs: int, nodes: int, beside: Iterable[Document] = ()) -> None:
         makers: Mapping[Resource, tuple[int, Callable[[int], Document]]] = {
             VOLUMES: (pairs, _volume),
             CLAIMS: (pairs, _claim),
@@ -39,6 +40,11 @@ class LargeCluster:
             resource.plural: [msgspec.Raw(msgspec.json.encode(make(number))) for number in range(count)]
             for resource, (count, make) in makers.items()
         }
+        plural = {resource.kind: resource.plural for resource in WATCHED}
+        for number, document in enumerate(beside):
+            metadata = _metadata(uid=50_000_000 + number, manager="csi-provisioner", **document["metadata"])
+            raw = msgspec.Raw(msgspec.json.encode({**document, "metadata": metadata}))
+            self.lists.setdefault(plural[document["kind"]], []).append(raw)
 
     def megabytes(self) -> float:
         """Return the size of all lists together."""
@@ -71,6 +77,16 @@ class LargeCluster:
             return web.Response(body=msgspec.json.encode(page), content_type="application/json")
 
         return answer
+
+
+def with_pools(nodes: int, claims: int) -> LargeCluster:
+    """Return a cluster of so many nodes with a pool each and claims in flight there, and one pod that waits."""
+    names = [_node_name(number) for number in range(nodes)]
+    beside: list[Document] = [local_pools.driver(), local_pools.provisioning_class()]
+    beside += [make(name) for name in names for make in (local_pools.csi_node, local_pools.report)]
+    beside += local_pools.in_flight(names, claims)
+    beside += local_pools.wanting("waiting", 10, 20)
+    return LargeCluster(0, nodes, beside)
 
 
 async def _silent_watch(request: web.Request) -> web.StreamResponse:
@@ -190,8 +206,12 @@ def _claim(number: int) -> Document:
     return {"metadata": metadata, "spec": spec, "status": status}
 
 
+def _node_name(number: int) -> str:
+    return f"node-{number}.example.internal"
+
+
 def _node(number: int) -> Document:
-    name = f"node-{number}.example.internal"
+    name = _node_name(number)
     resources = {"cpu": "64", "memory": "263842412Ki", "pods": "250", "ephemeral-storage": "103880232Ki"}
     labels = {
         "kubernetes.io/hostname": name,

@@ -1,7 +1,7 @@
 """Our controller as it ships, reading a cluster and doing nothing, measured from inside: a process of its own.
 
-`python -m bench.in_memory.reader URL` prints one line of JSON when all kinds are in memory and the heap is
-settled.
+`python -m bench.in_memory.reader URL SECONDS` prints one line of JSON so many seconds after all kinds are in memory,
+when the heap is settled and the first pods have been planned.
 """
 
 import asyncio
@@ -36,8 +36,6 @@ SHIPPED: Final = Path(__file__).parents[2] / "manifests" / "base" / "config.yaml
 """The configuration file of the Deployment."""
 
 TICK: Final = 0.001
-WATCHED_SECONDS: Final = 3.0
-"""How long it is measured after everything is in memory."""
 
 
 class Report(msgspec.Struct):
@@ -105,8 +103,8 @@ def shipped_settings() -> Settings:
     )
 
 
-async def read(url: str, settings: Settings) -> Report:
-    """Run the controller until it has led for a while, and report."""
+async def read(url: str, settings: Settings, watched: float) -> Report:
+    """Run the controller until it has led for so many seconds, and report."""
     pauses, imported = Pauses(), memory("VmRSS")
     gc.callbacks.append(pauses.collecting)
     configure(settings.logging)
@@ -121,7 +119,7 @@ async def read(url: str, settings: Settings) -> Report:
         running = asyncio.create_task(controller.run(stop))
         await asyncio.wait({asyncio.create_task(synced.wait()), running}, return_when=asyncio.FIRST_COMPLETED)
         seconds = monotonic() - started
-        await asyncio.wait({running}, timeout=WATCHED_SECONDS)
+        await asyncio.wait({running}, timeout=watched)
         held, peak = memory("VmRSS"), memory("VmHWM")
         watching.cancel()
         began = monotonic()
@@ -142,4 +140,4 @@ def _notice(synced: asyncio.Event, record: logging.LogRecord) -> bool:
 if __name__ == "__main__":
     chosen = shipped_settings()
     calm_collector()
-    print(msgspec.json.encode(asyncio.run(read(sys.argv[1], chosen))).decode())
+    print(msgspec.json.encode(asyncio.run(read(sys.argv[1], chosen, float(sys.argv[2])))).decode())

@@ -20,7 +20,7 @@ import msgspec
 from bench.control_plane.documents import Document
 from bench.progress import say
 from bench.rows import Row
-from bench.scheduling.extender_target import LOCAL, PLAIN, RESERVED
+from bench.scheduling.extender_target import LOCAL, MADE, PLAIN, RESERVED
 from devcluster.processes.ports import LOOPBACK
 
 NODES: Final = 5_000
@@ -34,10 +34,11 @@ CASES: Final = (
     (RESERVED, "a pod whose volume is reserved"),
     (PLAIN, "a pod that must not go to one zone of three"),
     (LOCAL, "a pod of local volumes, one on each node"),
+    (MADE, "a pod whose volume is made in a pool, one on each node, half of them full"),
 )
 """Claim, and what it is."""
 VERBS: Final = ("filter", "prioritize")
-_WORST: Final = frozenset({("filter", PLAIN), ("filter", LOCAL), ("prioritize", LOCAL)})
+_WORST: Final = frozenset({("filter", PLAIN), ("filter", LOCAL), ("prioritize", LOCAL), ("filter", MADE)})
 """Not compared: they answer with two thousand reasons, or evaluate as many volumes as there are nodes."""
 LISTS: Final = 16
 """Different orders of the names, because kube-scheduler filters nodes in another order for each pod."""

@@ -12,14 +12,17 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+import msgspec
+
 from binder.reservation.contract import DEFAULT_PREFIX, Annotations, Holder, VolumeReservation
 from devcluster.control_plane.nodes import DEFAULT_ZONES
 from devcluster.processes.ports import LOOPBACK
 from kube.clock import SystemClock
 from kube.objects import model
-from kube.objects.labels import NodeSelector, NodeSelectorTerm, Requirement
+from kube.objects.labels import LabelSelector, NodeSelector, NodeSelectorTerm, Requirement
+from kube.objects.model import SELECTED_NODE
 from kube.rules.quantity import parse_quantity
-from kube.rules.topology import ZONE_LABEL
+from kube.rules.topology import HOSTNAME_LABEL, ZONE_LABEL
 from kube.store.store import Store
 from prebinder.extender.server import Answers, ExtenderServer, Listening
 from prebinder.metrics.extender import ExtenderMetrics
@@ -31,8 +34,13 @@ from scheduler.extender.wire import HostPriority, filter_result, preemption_resu
 VOLUMES: Final = 10_000
 HELD: Final = 500
 """So many volumes are reserved for others' claims; those of zone-a are the smallest there."""
-PLAIN, RESERVED, LOCAL = "plain", "reserved", "local"
-"""Claims: without a reservation; with one; of a class whose volumes are local, one on each node."""
+PLAIN, RESERVED, LOCAL, MADE = "plain", "reserved", "local", "made"
+"""Claims: without a reservation; with one; of a class whose volumes are local, one on each node; of a class whose
+volumes are made, in a pool on each node.
+"""
+FLYING: Final = 4
+"""Claims in flight in each pool."""
+POOLS: Final = "pools.csi.example"
 _SOON: Final = timedelta(hours=1)
 
 
@@ -61,11 +69,38 @@ def ours(nodes: int, now: datetime) -> Extender:
     """Return an extender with a cluster of so many nodes, whose reservations were made at `now`."""
     store = Store(DEFAULT_PREFIX)
     extender = Extender(store, Annotations())
-    store.classes.replace((_class(name) for name in ("zonal", "local")), "1")
+    made = msgspec.structs.replace(_class(MADE), provisioner=POOLS)
+    store.classes.replace((*(_class(name) for name in ("zonal", "local")), made), "1")
     store.nodes.replace((_node(number) for number in range(nodes)), "1")
     store.volumes.replace((*_zonal_volumes(now), *(_local_volume(number) for number in range(nodes))), "1")
-    store.claims.replace((_claim(name, now) for name in (PLAIN, RESERVED, LOCAL)), "1")
+    store.csi_drivers.replace([model.CSIDriver(POOLS, POOLS, 1, attach_required=False, storage_capacity=True)], "1")
+    store.csi_nodes.replace((_csi_node(number) for number in range(nodes)), "1")
+    store.capacities.replace((_report(number) for number in range(nodes)), "1")
+    flying = (_in_flight(number, each) for number in range(nodes) for each in range(FLYING))
+    store.claims.replace((*(_claim(name, now) for name in (PLAIN, RESERVED, LOCAL)), _made(MADE, ""), *flying), "1")
     return extender
+
+
+def _csi_node(number: int) -> model.CSINode:
+    name = f"node-{number}"
+    return model.CSINode(name, f"csi-{name}", 1, (model.NodeDriver(POOLS, name, (HOSTNAME_LABEL,)),))
+
+
+def _report(number: int) -> model.CSIStorageCapacity:
+    """What the pool of a node reports: less than every second one has in flight and the pod needs."""
+    size = parse_quantity("100Gi" if number % 2 else "41Gi")
+    where = LabelSelector(((HOSTNAME_LABEL, f"node-{number}"),))
+    return model.CSIStorageCapacity("driver", f"pool-{number}", f"pool-{number}", 1, MADE, where, size)
+
+
+def _in_flight(number: int, each: int) -> model.Claim:
+    return _made(f"flying-{number}-{each}", f"node-{number}")
+
+
+def _made(name: str, node: str) -> model.Claim:
+    flying = {SELECTED_NODE: node, DEFAULT_PREFIX + "selected-at": "2026-03-01T09:30:00Z"} if node else {}
+    size, modes = parse_quantity("10Gi"), (model.READ_WRITE_ONCE,)
+    return model.Claim("default", name, name, 1, MADE, size, modes, annotations=tuple(sorted(flying.items())))
 
 
 def _class(name: str) -> model.StorageClass:

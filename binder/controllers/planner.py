@@ -196,9 +196,6 @@ class Planner:
 
     async def _pass(self, requests: Batch[Decision]) -> None:
         snapshot, now = self._store.snapshot(), self._clock.now()
-        while self._provisioning is not None and not self._provisioning.step(snapshot, now):
-            await asyncio.sleep(0)
-            snapshot, now = self._store.snapshot(), self._clock.now()
         pods = [snapshot.pods[key] for key in requests if key in snapshot.pods]
         for pod in pods:
             self.settled(pod.key)
@@ -208,6 +205,7 @@ class Planner:
         await self._to_come.refresh()
         if self._provisioning is not None:
             await self._snapshots.refresh(snapshots_of(pods, self._store.snapshot()))
+            await self._follow_up()
         view, changed = self.view(), self._changed
         self._changed = {}
         try:
@@ -239,7 +237,7 @@ class Planner:
                 await asyncio.sleep(0)
 
     def view(self) -> View:
-        """Return everything that a pass may read, as of now. Complete only when `prepared`."""
+        """Return everything that a pass may read, as of now. Complete only when `prepared`; pools as of a pass."""
         return View(
             self._store.snapshot(),
             self._available.index,
@@ -255,9 +253,14 @@ class Planner:
         )
 
     def _pools(self) -> PoolLedger:
-        if self._provisioning is None:
-            return PoolLedger()
-        return self._provisioning.ledger(self._store.snapshot(), self._clock.now())
+        return PoolLedger() if self._provisioning is None else self._provisioning.latest
+
+    async def _follow_up(self) -> None:
+        """Bring what is in flight up to date, a few objects at a time."""
+        snapshot, now = self._store.snapshot(), self._clock.now()
+        while self._provisioning is not None and not self._provisioning.step(snapshot, now):
+            await asyncio.sleep(0)
+            snapshot, now = self._store.snapshot(), self._clock.now()
 
     def _is_about(self, planned: Pod) -> bool:
         """Whether the pod is still what it was when it was planned."""
@@ -326,10 +329,7 @@ class Planner:
         if not (is_begun(new) and value_of(new.annotations, self._settings.annotations.selected_at)):
             return
         assert self._provisioning is not None
-        now = self._clock.now()
-        pools = self._provisioning.ledger(self._store.snapshot(), now)
-        for pool in pools.pools_of(class_of(new), dict(node.labels)):
-            self._provisioning.exhausted(pool.key, size_of(new), now)
+        self._provisioning.exhausted(class_of(new), node, size_of(new), self._clock.now())
 
     def _users_changed(self, claim_key: str) -> None:
         self._changed.update(dict.fromkeys(self._store.snapshot().pods_by_claim.get(claim_key, ())))

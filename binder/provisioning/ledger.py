@@ -56,6 +56,11 @@ class PoolLedger:
         keys = (self.reports.get(report.key) for report in self.capacities.of_node(class_name, labels))
         return tuple(self.pools[key] for key in dict.fromkeys(keys) if key is not None)
 
+    def at_home(self, pool: PoolKey) -> PoolKey:
+        """Return the pool as it is named by the family that its classes belong to by now."""
+        family = self.families.get(pool.family, pool.family)
+        return pool if family == pool.family else replace(pool, family=family)
+
     def booking(self, booking_id: str) -> InFlight | None:
         """Return a booking that has a pool."""
         homes = self.homes.get(booking_id)

@@ -1,10 +1,14 @@
-"""Keeps the ledger in step with a store: what has changed is looked at once, when the ledger is next needed."""
+"""Keeps the ledger in step with a store: what has changed is looked at once, when the ledger is next needed.
 
-from collections.abc import Callable, Iterator
+Everything is looked at in steps of some milliseconds, which an event loop may spread over as many turns: what is there
+at first, what changes at once, and what moves because a class says that it shares storage.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from heapq import heappop, heappush
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Final
 
 from binder.matching.matching import class_of
@@ -34,17 +38,29 @@ from kube.objects.model import (
 from kube.store.snapshot import Snapshot
 from kube.store.store import Store
 
-STEP: Final = 250
-"""Objects looked at in one step, some 10 ms."""
+STEP: Final = 100
+"""Changed objects looked at in one step, some 10 ms."""
+READ: Final = 50
+"""So many times as many objects are read at first: most of them concern no pool."""
 
 POLL: Final = timedelta(seconds=60)
 """external-provisioner's default `--capacity-poll-interval`."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Exhausted:
+    """The driver had no room for a volume of this class and size on a node with these labels."""
+
+    class_name: str
+    labels: Mapping[str, str]
+    size: int
+    at: datetime
+
+
 @dataclass(slots=True)
 class _Changes:
     """What has changed since the ledger was last brought up to date: claims and volumes as they were, by uid and name,
-    keys of reports, and names of nodes.
+    keys of reports, and names of nodes; pools whose bookings are to be moved, and what drivers had no room for.
     """
 
     claims: dict[str, str] = field(default_factory=dict)
@@ -52,19 +68,27 @@ class _Changes:
     reports: dict[str, None] = field(default_factory=dict)
     nodes: dict[str, None] = field(default_factory=dict)
     classes: bool = False
+    pools: dict[PoolKey, None] = field(default_factory=dict)
+    exhausted: list[_Exhausted] = field(default_factory=list)
 
     def __bool__(self) -> bool:
-        return bool(self.claims or self.volumes or self.reports or self.nodes or self.classes)
+        objects = self.claims or self.volumes or self.reports or self.nodes or self.classes
+        return bool(objects or self.pools or self.exhausted)
 
 
 class Provisioning:
-    """Follows a store. `ledger` brings everything up to date, `step` a part of it."""
+    """Follows a store. `ledger` brings everything up to date, `step` a part of it. `latest` is the ledger as it was
+    when it was last up to date.
+    """
 
     def __init__(self, annotations: Annotations, poll: timedelta = POLL) -> None:
         self._annotations = annotations
         self._poll = poll
+        self.latest = PoolLedger()
         self._ledger = PoolLedger()
         self._changes = _Changes(classes=True)
+        self._unread: Iterator[Claim | Volume] = iter(())
+        """Claims and volumes that were there at first and have not been read yet."""
         self._due: list[tuple[datetime, str]] = []
         self._has_reports = False
         """Until there is one nothing is recorded: most drivers count no capacity, and clusters have 100,000 claims."""
@@ -91,10 +115,7 @@ class Provisioning:
     def take(self, snapshot: Snapshot) -> None:
         """Look at everything of a snapshot when the ledger is next needed."""
         self._has_reports = True
-        for claim in snapshot.claims.values():
-            self._claim_changed(None, claim)
-        for volume in snapshot.volumes.values():
-            self._volume_changed(None, volume)
+        self._unread = chain(snapshot.volumes.values(), snapshot.claims.values())
         self._changes.reports.update(dict.fromkeys(snapshot.capacities))
         self._changes.classes = True
 
@@ -112,13 +133,30 @@ class Provisioning:
         At first that is everything: with 5,000 pools and 20,000 claims a second, which an event loop has to spend in
         parts. Between two steps the ledger is of no moment.
         """
-        if not self._has_reports and snapshot.capacities:
-            self._has_reports = True
+        if not self._has_reports:
+            if not snapshot.capacities:
+                return True
             self.take(snapshot)
+        if self._changes and not self._take_changes(snapshot, now, most):
+            return False
+        if not self._read(most * READ) or not self._forget_due(now, most):
+            return False
+        self.latest = self._ledger
+        return True
+
+    def _read(self, most: int) -> bool:
+        """Note so many of the objects that were there at first; return whether that was all."""
+        for record in islice(self._unread, most):
+            if isinstance(record, Claim):
+                self._claim_changed(None, record)
+            else:
+                self._volume_changed(None, record)
+            most -= 1
+        return bool(most) and not self._changes
+
+    def _take_changes(self, snapshot: Snapshot, now: datetime, most: int) -> bool:
+        """Look at so many changes; return whether that was all of them."""
         changes = self._changes
-        if not self._has_reports or not changes:
-            self._forget_due(now)
-            return True
         self._ledger = replace(self._ledger, capacities=snapshot.capacities_by_class)
         if changes.classes:
             changes.classes = False
@@ -128,15 +166,16 @@ class Provisioning:
             nodes, changes.nodes = changes.nodes, {}
             self._look_at_ignored(lambda ignored: ignored.node in nodes)
         left = self._take_reports(changes, snapshot, most)
-        for name in list(islice(changes.volumes, left)):
+        left = self._move_bookings(changes, left)
+        for name in list(islice(changes.volumes, max(left, 0))):
             self._take_volume(name, changes.volumes.pop(name), snapshot, now)
             left -= 1
-        for uid in list(islice(changes.claims, left)):
+        for uid in list(islice(changes.claims, max(left, 0))):
             self._take_claim(uid, changes.claims.pop(uid), snapshot, now)
-        if changes:
-            return False
-        self._forget_due(now)
-        return True
+            left -= 1
+        if left > 0:
+            self._take_exhausted(changes)
+        return not changes
 
     def _look_at_ignored(self, concerns: Callable[[Ignored], bool]) -> None:
         """Look again at claims that took no room so far, for a reason that may not hold any more."""
@@ -153,28 +192,44 @@ class Provisioning:
         """Believe what the claim itself shows from now on."""
         self._changes.claims[uid] = key
 
-    def exhausted(self, key: PoolKey, size: int, now: datetime) -> None:
-        """The driver had no room for a volume of this size (ProvisioningFailed, ResourceExhausted)."""
-        self._ledger = self._ledger.exhausted(key, size, now)
+    def exhausted(self, class_name: str, node: Node, size: int, now: datetime) -> None:
+        """The driver had no room for a volume of this size on the node (ProvisioningFailed, ResourceExhausted)."""
+        if self._has_reports:
+            self._changes.exhausted.append(_Exhausted(class_name, dict(node.labels), size, now))
+
+    def _take_exhausted(self, changes: _Changes) -> None:
+        exhausted, changes.exhausted = changes.exhausted, []
+        for each in exhausted:
+            for pool in self._ledger.pools_of(each.class_name, each.labels):
+                self._ledger = self._ledger.exhausted(pool.key, each.size, each.at)
 
     def _regroup(self, snapshot: Snapshot) -> None:
-        """Put reports and bookings into other pools after classes have changed; what is known of them stays."""
-        families = {**self._ledger.families, **families_of(snapshot.classes.values(), self._annotations)}
-        before = self._ledger
-        if families == dict(before.families):
+        """Have reports and bookings put into other pools after classes have changed; what is known of them stays."""
+        before = self._ledger.families
+        families = {**before, **families_of(snapshot.classes.values(), self._annotations)}
+        changed = {name for name, family in families.items() if before.get(name) != family}
+        if not changed:
             return
-        if not before.reports:
-            self._ledger = replace(before, families=families)
-            return
-        self._ledger = PoolLedger(
-            settled=before.settled, ignored=before.ignored, families=families, capacities=snapshot.capacities_by_class
-        )
-        for key in snapshot.capacities:
-            self._take_report(key, snapshot)
-        bookings = {id_: before.booking(id_) for id_ in before.homes}
-        for booking in sorted(filter(None, bookings.values()), key=lambda booking: booking.number):
-            homes = (replace(key, family=families.get(key.family, key.family)) for key in before.homes[booking.id])
-            self._ledger = self._ledger.booked(booking, homes)
+        self._ledger = replace(self._ledger, families=families)
+        for name in changed:
+            self._changes.reports.update((report.key, None) for report in snapshot.capacities_by_class.of_class(name))
+        if any(name in before for name in changed):
+            moved = (key for key in self._ledger.pools if families.get(key.family, key.family) != key.family)
+            self._changes.pools.update(dict.fromkeys(moved))
+
+    def _move_bookings(self, changes: _Changes, most: int) -> int:
+        """Move bookings of pools that are to be moved, in their order; return how many more could have been moved."""
+        for key in list(islice(changes.pools, max(most, 0))):
+            if most <= 0:
+                break
+            del changes.pools[key]
+            pool = self._ledger.pools.get(key)
+            bookings = sorted(pool.bookings.values(), key=lambda booking: booking.number) if pool is not None else ()
+            for booking in bookings:
+                homes = (self._ledger.at_home(home) for home in self._ledger.homes[booking.id])
+                self._ledger = self._ledger.booked(booking, homes)
+            most -= 1 + len(bookings)
+        return most
 
     def _take_reports(self, changes: _Changes, snapshot: Snapshot, most: int) -> int:
         """Take at most so many of the changed reports; return how many more could have been taken."""
@@ -260,8 +315,12 @@ class Provisioning:
             if placed[0].until is not None:
                 heappush(self._due, (placed[0].until, placed[0].id))
 
-    def _forget_due(self, now: datetime) -> None:
+    def _forget_due(self, now: datetime, most: int) -> bool:
+        """Forget so many of the bookings whose time is over; return whether that was all of them."""
         while self._due and self._due[0][0] <= now:
+            if not most:
+                return False
+            most -= 1
             _, id_ = heappop(self._due)
             booking = self._ledger.booking(id_)
             if booking is not None and booking.made is not None and booking.until is not None and booking.until <= now:
@@ -271,6 +330,7 @@ class Provisioning:
             until = self._ledger.settled.get(id_)
             if until is not None and until <= now:
                 self._ledger = self._ledger.forgetting(id_)
+        return True
 
     def _claim_changed(self, old: Claim | None, new: Claim | None) -> None:
         for claim in (old, new) if self._has_reports else ():

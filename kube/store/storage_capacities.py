@@ -63,8 +63,17 @@ class StorageCapacities:
         if known is None:
             return
         for label, values in known.pinned.items():
-            yield from _matching(values.get(labels[label], _NOTHING) if label in labels else _NOTHING, labels)
+            if label in labels:
+                yield from _matching(values.get(labels[label], _NOTHING), labels)
         yield from _matching(known.unpinned, labels)
+
+    def of_class(self, class_name: str) -> Iterator[CSIStorageCapacity]:
+        """Yield the capacities of a class."""
+        known = self.by_class.get(class_name, _NO_CAPACITIES)
+        for values in known.pinned.values():
+            for named in values.values():
+                yield from named.values()
+        yield from known.unpinned.values()
 
     def deciding_labels(self, class_name: str) -> Iterable[str]:
         """Return the keys of the labels that determine which capacities of a class apply."""
@@ -98,9 +107,16 @@ _NO_CAPACITIES: Final = ClassCapacities()
 
 
 def _matching(named: Named, labels: Mapping[str, str]) -> Iterator[CSIStorageCapacity]:
+    """Yield those of a label's value, or without a particular label, that match."""
     for capacity in named.values():
-        if capacity.node_topology is not None and matches_labels(capacity.node_topology, labels):
+        topology = capacity.node_topology
+        if topology is not None and (_is_one_label(topology) or matches_labels(topology, labels)):
             yield capacity
+
+
+def _is_one_label(topology: LabelSelector) -> bool:
+    """Whether nothing is left to be compared once its label and value were found, as with local storage."""
+    return len(topology.match_labels) == 1 and not topology.match_expressions
 
 
 def _pin(topology: LabelSelector) -> _Pin | None:

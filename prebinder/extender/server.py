@@ -148,10 +148,6 @@ class ExtenderServer:
             body = await self._bodies.read(request, MAX_BODY_BYTES)
         except web.HTTPException as error:
             return self._rejected(verb, HTTPStatus(error.status), error.text or error.reason)
-        now = self._clock.now()
-        while not self._step(now):  # Other requests, and the watches, have their turn in between.
-            await asyncio.sleep(0)
-            now = self._clock.now()
         try:
             answer = await self._answer(verb, body)
         except MalformedRequest as error:
@@ -164,11 +160,19 @@ class ExtenderServer:
         return web.Response(body=answer.body, content_type="application/json")
 
     async def _answer(self, verb: str, body: bytes) -> Answer:
-        answer = self._verbs[verb](body, self._clock.now())
+        answer = await self._answer_now(verb, body)
         if verb == "filter" and answer.nodes_in and not answer.nodes_out and self._may_look_again():
             await self._clock.sleep(RECHECK_SECONDS)
-            return self._verbs[verb](body, self._clock.now())
+            return await self._answer_now(verb, body)
         return answer
+
+    async def _answer_now(self, verb: str, body: bytes) -> Answer:
+        """Prepare what the answer needs, while other requests and the watches have their turn in between."""
+        now = self._clock.now()
+        while not self._step(now):
+            await asyncio.sleep(0)
+            now = self._clock.now()
+        return self._verbs[verb](body, now)
 
     def _may_look_again(self) -> bool:
         now = self._clock.monotonic()

@@ -52,15 +52,19 @@ def _full_pools(made: Iterable[Claim], ledger: PoolLedger, now: datetime) -> Map
     by_family: dict[str, list[Claim]] = {}
     for claim in made:
         by_family.setdefault(ledger.families.get(class_of(claim), ""), []).append(claim)
+    sizes = {family: [size_of(claim) for claim in claims] for family, claims in by_family.items()}
+    wanted = {family: _wanted(claims) for family, claims in by_family.items()}
     own = {claim.uid for claim in made}
     full: dict[PoolKey, str] = {}
     for key, pool in ledger.pools.items():
-        claims = by_family.get(key.family)
-        if claims:
-            sizes = [size_of(claim) for claim in claims]
+        if key.family in sizes:
             room = pool.room(now, own)
-            if not room.may_fit(*sizes):
-                names = ", ".join(claim.name for claim in claims)
-                what = f"claim {names} needs" if len(claims) == 1 else f"claims {names} together need"
-                full[key] = f"{what} {bytes_text(sum(sizes))}: {room_text(room)}"
+            if not room.may_fit(*sizes[key.family]):
+                full[key] = f"{wanted[key.family]}: {room_text(room)}"
     return full
+
+
+def _wanted(claims: Sequence[Claim]) -> str:
+    names = ", ".join(claim.name for claim in claims)
+    what = f"claim {names} needs" if len(claims) == 1 else f"claims {names} together need"
+    return f"{what} {bytes_text(sum(map(size_of, claims)))}"

@@ -156,8 +156,7 @@ class Cluster:
         return self._provisioning.ledger(self.store.snapshot(), self.now)
 
     def exhausted(self, size: int, where: str = "n1") -> None:
-        (pool,) = self.ledger().pools_of("fast", {PLACE: where})
-        self._provisioning.exhausted(pool.key, size * GI, self.now)
+        self._provisioning.exhausted("fast", self.store.snapshot().nodes[where], size * GI, self.now)
 
     def room(self, where: str = "n1", of: str = "fast", without: tuple[str, ...] = ()) -> PoolRoom:
         (pool,) = self.ledger().pools_of(of, {PLACE: where})

@@ -6,26 +6,21 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from binder.provisioning.ledger import Why
 from binder.provisioning.pool import MAX_FOREIGN_AGE, REPORT_LAG
-from binder.provisioning.tracking import Provisioning
 from kube.objects.labels import LabelSelector
 from kube.objects.model import Claim
-from kube.store.store import store_of
 from tests.binder.provisioning.clusters import (
-    DRIVER,
     GI,
     OURS,
     PLACE,
     Cluster,
     local_class,
     made,
-    place,
     report,
     selected,
     with_driver,
 )
-from tests.builders import EPOCH, claim, csi_driver, csi_node, node, node_selector, storage_class, volume
+from tests.builders import EPOCH, claim, csi_node, node, node_selector, storage_class, volume
 
 
 def test_a_claim_that_is_being_provisioned_takes_its_room_beside_the_report() -> None:
@@ -372,26 +367,3 @@ def test_an_exhausted_pool_whose_report_stays_is_tried_after_a_time_that_doubles
         waits.append((cluster.now - since).total_seconds())
 
     assert waits == [10, 20, 40, 80]
-
-
-def test_in_steps_the_ledger_becomes_what_it_is_at_once() -> None:
-    """Classes, reports, volumes and claims mixed, and claims that are ignored until their pool is reported."""
-    places = [record for number in range(6) for record in place(f"n{number}")]
-    reports = [report("200Gi", f"n{number}") for number in range(1, 5)]
-    claims = [selected(f"c{number}", "10Gi", f"n{number % 6}", ours=number % 2 == 0) for number in range(30)]
-    volumes = [made(f"c{number}", "10Gi", f"n{number % 6}") for number in range(1, 30, 3)]
-    store = store_of((csi_driver(DRIVER, storage_capacity=True), local_class(), *places, *reports, *claims, *volumes))
-    at_once, in_steps = (Provisioning(OURS).follow(store) for _ in range(2))
-    count = 1
-    while not in_steps.step(store.snapshot(), EPOCH, most=3):
-        count += 1
-        if count == 5:
-            store.capacities.upsert(replace(report("50Gi", "n5"), resource_version=2))
-    whole = at_once.ledger(store.snapshot(), EPOCH)
-    assert count >= (len(reports) + len(claims) + len(volumes)) // 3
-    stepped = in_steps.ledger(store.snapshot(), EPOCH)
-    assert set(whole.pools) == set(stepped.pools)
-    for key, pool in whole.pools.items():
-        assert stepped.pools[key].room(EPOCH) == pool.room(EPOCH)
-    assert dict(whole.ignored) == dict(stepped.ignored)
-    assert {each.why for each in whole.ignored.values()} == {Why.NO_REPORT}

@@ -261,7 +261,7 @@ def test_what_was_there_before_is_kept_when_the_solver_is_of_no_use(wrong: Solve
     assert [each.offered.partition(",")[0] for each in before.rejections] == ["1Gi left of 10Gi", "1Gi left of 10Gi"]
 
 
-def test_a_pod_without_a_place_is_told_the_room_that_is_left_after_the_moves() -> None:
+def test_the_event_of_a_pod_without_a_place_shows_what_is_left_after_the_moves() -> None:
     seen = two_pools(*of_sizes(*FITTING, 2))
     (rejected,) = [each for each in plan(seen, pods_of(seen), NOW, solve=without_a_clock) if isinstance(each, Reject)]
     assert rejected.pod.name == "p6"

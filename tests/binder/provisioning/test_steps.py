@@ -43,7 +43,7 @@ def test_pools_that_a_class_joins_are_moved_in_steps() -> None:
         store.capacities.upsert(report("150Gi", f"n{number}", of="a-first"))
 
     assert not provisioning.step(store.snapshot(), EPOCH, most=3)
-    assert provisioning.latest is before, "what is half moved is shown to nobody"
+    assert provisioning.latest is before, "what is half moved is not shown"
     assert steps_of(provisioning, store) >= len(reports), "a pool at once at most"
     moved = rooms(provisioning.latest)
     expected = {replace(key, family="a-first"): (100 * GI, claims) for key, (_, claims) in rooms(before).items()}

@@ -17,6 +17,8 @@ _SHORT: Final = {"Pod": "pod", "PersistentVolumeClaim": "pvc", "PersistentVolume
 _IN_CHAIN: Final = {"PersistentVolumeClaim": "claim ", "StorageClass": "class ", "Scheduler": "scheduler "}
 _INDENT: Final = "  "
 _MAX_NAMED: Final = 20
+_JOINT: Final = "\0"
+"""Stands for a space at which no line ends."""
 _MAX_NOTE_COLUMN: Final = 100
 """Where a note beside a command ends at most, so that the command can be copied from the line."""
 
@@ -95,17 +97,18 @@ def _step(label: str, command: str, note: str, width: int) -> Iterator[str]:
 
 
 def note_lines(note: str, width: int, indent: int) -> Sequence[str]:
-    """Return a note in parentheses on lines of its own, none if it is empty."""
+    """Return a note in parentheses on lines of its own, none if it is empty. A quoted command is never broken."""
     if not note:
         return []
-    return textwrap.wrap(
-        f"({note})",
+    lines = textwrap.wrap(
+        re.sub(r"`[^`]*`", lambda command: command[0].replace(" ", _JOINT), f"({note})"),
         max(width, 40),
         initial_indent=" " * indent,
         subsequent_indent=" " * (indent + 1),
         break_long_words=False,
         break_on_hyphens=False,
     )
+    return [line.replace(_JOINT, " ") for line in lines]
 
 
 def _read(item: Item, width: int) -> Iterator[str]:

@@ -24,7 +24,7 @@ from tests.why.documents import (
 from why.explain.answering import report_on
 from why.rendering.overview import print_overview
 from why.rendering.printer import Printer
-from why.rendering.text import print_report
+from why.rendering.text import note_lines, print_report
 from why.report.report import WhyReport
 
 NARROW = 80
@@ -100,6 +100,13 @@ def test_no_line_but_a_command_is_longer_than_80_columns(wide: bool) -> None:
     assert narrow.split() == broad.split()
     long = [line for line in narrow.splitlines() if len(line) > NARROW]
     assert all("kubectl " in line or " · " in line for line in long)
+
+
+def test_a_command_in_a_note_is_never_broken() -> None:
+    command = """`kubectl patch pv pv-1 -p '{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}'`"""
+    lines = note_lines(f"if the data matters, run {command} first, before the pods are deleted", 60, 8)
+    assert command in [line.strip() for line in lines]
+    assert max(len(line) for line in lines if command not in line) <= 60
 
 
 def test_on_a_terminal_a_report_replaces_the_one_before() -> None:

@@ -239,7 +239,8 @@ def ports_of(pod: dict[str, Any]) -> list[dict[str, Any]]:
 
 def test_runbooks_name_flags_that_exist() -> None:
     flags = {flag.name for flags in FLAGS.values() for flag in flags}
-    others = {"--as", "--field-selector", "--previous", "--sort-by", "--tail", "--only", "--scheduler-config"}
+    others = {"--as", "--field-selector", "--ignore-not-found", "--previous", "--replicas", "--sort-by", "--tail"}
+    others |= {"--only", "--scheduler-config"}
     for page in (ROOT / "docs" / "runbooks").glob("*.md"):
         named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", page.read_text()))
         assert named <= flags | others, page.name

@@ -31,5 +31,8 @@ def ahead_gauges(snapshot: Snapshot, annotations: Annotations, now: datetime) ->
         ahead,
     )
     yield gauge_family(
-        "pvc_prebinder_late_nodes", "Those of them that wait longer than their class allows.", labels, late
+        "pvc_prebinder_late_nodes",
+        "Pods that have waited for a node of an autoscaler longer than their class allows.",
+        labels,
+        late,
     )

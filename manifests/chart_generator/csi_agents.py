@@ -7,7 +7,7 @@ from typing import Final
 
 import yaml
 
-from manifests.chart_generator.documents import MANIFESTS, Document, condition, dump
+from manifests.chart_generator.documents import MANIFESTS, Document, condition, dump, labelled
 from manifests.chart_generator.names import expanded, marked
 
 _COMPONENT: Final = MANIFESTS / "components" / "csi-agent"
@@ -33,11 +33,10 @@ def rights() -> str:
     documents = [document for text in files for document in yaml.safe_load_all(text)]
     (shared,) = (document for document in documents if document["kind"] == "ClusterRole")
     own = "".join(_of_an_agent(document) for document in documents if document is not shared)
-    managed = "app.kubernetes.io/managed-by: kustomize"
     text = (
         condition(".Values.csiAgents", _object(shared)) + f"{{{{- range .Values.csiAgents }}}}\n{own}{{{{- end }}}}\n"
     )
-    return text.replace(managed, "app.kubernetes.io/managed-by: {{ $.Release.Service }}")
+    return labelled(text)
 
 
 def container() -> str:

@@ -1,6 +1,7 @@
 """Objects as kustomize makes them, and the text of their templates."""
 
 import os
+import re
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -40,6 +41,26 @@ def built_from(kustomize: Command, resources: Iterable[Path], components: Sequen
 def key(document: Document) -> tuple[str, str]:
     """Return what identifies an object among those of an installation: kind and name."""
     return document["kind"], document["metadata"]["name"]
+
+
+_MANAGED: Final = re.compile(r"^( *)app\.kubernetes\.io/managed-by: kustomize$", re.MULTILINE)
+_POD_LABELS: Final = 8
+"""Columns before the labels of a pod. It has none for the chart: a new one would replace it for nothing."""
+
+
+def labelled(text: str) -> str:
+    """Return a template with the labels that Helm recommends, instead of the one of objects that kustomize makes."""
+    return _MANAGED.sub(_labels, text)
+
+
+def _labels(found: re.Match[str]) -> str:
+    labels = [
+        "app.kubernetes.io/instance: {{ $.Release.Name }}",
+        "app.kubernetes.io/managed-by: {{ $.Release.Service }}",
+    ]
+    if len(found[1]) < _POD_LABELS:
+        labels.append('helm.sh/chart: {{ include "pvc-prebinder.chart" $ }}')
+    return "\n".join(found[1] + label for label in labels)
 
 
 class _Dumper(yaml.SafeDumper):

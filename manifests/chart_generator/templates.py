@@ -7,7 +7,17 @@ from typing import Final
 import yaml
 
 from manifests.chart_generator import csi_agents
-from manifests.chart_generator.documents import Command, Document, built, condition, dump, indented, key, replaced_once
+from manifests.chart_generator.documents import (
+    Command,
+    Document,
+    built,
+    condition,
+    dump,
+    indented,
+    key,
+    labelled,
+    replaced_once,
+)
 from manifests.chart_generator.names import NAMESPACE, expanded, marked
 from manifests.chart_generator.workloads import existence, workload_text
 
@@ -32,7 +42,6 @@ _CONDITIONS: Final = {"accountLimits": 'include "pvc-prebinder.accountLimits" .'
 """What decides about a component if it is not its key alone."""
 _REPLACED: Final = {
     NAMESPACE: "{{ .Release.Namespace }}",
-    "app.kubernetes.io/managed-by: kustomize": "app.kubernetes.io/managed-by: {{ .Release.Service }}",
     "scheduler.cloud.example/": '{{ include "pvc-prebinder.annotationPrefix" . }}',
     "_url: docs/": "_url: {{ .Values.alerts.runbookBaseURL }}/",
     '"query": "docs"': '"query": {{ .Values.alerts.runbookBaseURL | quote }}',
@@ -130,6 +139,6 @@ def _template(original: Document) -> str:
         text = text.replace("spec:\n", f"spec:\n{address}", 1)
     for part, put in _REPLACED.items():
         text = text.replace(part, put)
-    text = expanded(f"---\n{text}")
+    text = labelled(expanded(f"---\n{text}"))
     decides = existence(document)
     return text if decides is None else condition(decides, text)

@@ -14,6 +14,10 @@
 {{- end -}}
 {{- end -}}
 
+{{- define "pvc-prebinder.chart" -}}
+{{ .Chart.Name }}-{{ .Chart.Version | replace "+" "_" }}
+{{- end -}}
+
 {{- define "pvc-prebinder.fullname" -}}
 {{ .Values.fullnameOverride | default "pvc-prebinder" }}
 {{- end -}}

@@ -27,7 +27,8 @@ from tests.generators import generator
 from tests.manifests.chart.helm import CHART, EVERYTHING, SYSTEM, Helm, needs_helm, notes, pods_of
 from tests.manifests.tools import MANIFESTS, Document, binary, built, by_name, overlay_of_base
 
-BY_LABEL = "app.kubernetes.io/managed-by"
+BY_HELM: Final = ("app.kubernetes.io/managed-by", "app.kubernetes.io/instance", "helm.sh/chart")
+"""Labels that say which release an object belongs to."""
 NEEDED: Final = {
     "gatePolicy": "schedulingGate",
     "extenderCertManager": "extender",
@@ -42,14 +43,14 @@ def comparable(documents: list[Document]) -> dict[tuple[str, str, str], Any]:
     for document in deepcopy(documents):
         if document["kind"] == "Namespace":
             continue
-        document["metadata"]["labels"].pop(BY_LABEL)
+        without_release(document["metadata"])
         if document["kind"] == "ConfigMap":
             document["metadata"]["name"] = unhashed(document["metadata"]["name"])
         if document["kind"] == "ConfigMap" and "config.yaml" in document["data"]:
             document["data"] = yaml.safe_load(document["data"]["config.yaml"])
         if document["kind"] == "Deployment":
             metadata, pod = document["spec"]["template"]["metadata"], document["spec"]["template"]["spec"]
-            metadata["labels"].pop(BY_LABEL)
+            without_release(metadata)
             metadata.pop("annotations", None)
             for volume in pod["volumes"]:
                 if "configMap" in volume:
@@ -57,6 +58,11 @@ def comparable(documents: list[Document]) -> dict[tuple[str, str, str], Any]:
         if document.get("metadata", {}).get("annotations", {}).get("helm.sh/hook") != "test":
             kept.append(document)
     return dict(by_name(kept))
+
+
+def without_release(metadata: dict[str, Any]) -> None:
+    for label in BY_HELM:
+        metadata["labels"].pop(label, None)
 
 
 def unhashed(name: str) -> str:
@@ -149,6 +155,17 @@ def test_the_notes_say_whether_accounts_are_limited(
     helm: Helm, kubernetes: str, flags: tuple[str, ...], words: str, tmp_path: Path
 ) -> None:
     assert words in notes(helm, tmp_path, *flags, kubernetes=kubernetes)
+
+
+@needs_helm
+def test_every_object_has_the_labels_that_helm_recommends(helm: Helm) -> None:
+    """https://helm.sh/docs/chart_best_practices/labels"""
+    version = yaml.safe_load((CHART / "Chart.yaml").read_text())["version"]
+    expected = {"app.kubernetes.io/managed-by": "Helm", "app.kubernetes.io/instance": "release"}
+    expected |= {"helm.sh/chart": f"pvc-prebinder-{version}", "app.kubernetes.io/name": "pvc-prebinder"}
+    for document in helm.template(*EVERYTHING, "--set=dryRun=false"):
+        labels = document["metadata"]["labels"]
+        assert expected.items() <= labels.items(), (document["kind"], document["metadata"]["name"])
 
 
 @needs_helm

@@ -12,7 +12,7 @@ from tests.manifests.tools import HELM
 from tests.scenarios.processes.agent import DRIVERS_ACCOUNT
 
 KINDS = ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
-MANAGED = "app.kubernetes.io/managed-by"
+BY_HELM = {"app.kubernetes.io/managed-by", "app.kubernetes.io/instance", "helm.sh/chart"}
 
 
 def flags(directory: Path) -> list[str]:
@@ -31,7 +31,7 @@ def flags(directory: Path) -> list[str]:
 
 
 def without_manager(document: dict[str, Any]) -> dict[str, Any]:
-    labels = {key: value for key, value in document["metadata"]["labels"].items() if key != MANAGED}
+    labels = {key: value for key, value in document["metadata"]["labels"].items() if key not in BY_HELM}
     return {**document, "metadata": {**document["metadata"], "labels": labels}}
 
 

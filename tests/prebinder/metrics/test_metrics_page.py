@@ -17,7 +17,7 @@ PAGE: Final = Path(__file__).parents[3] / "docs" / "metrics.md"
 EXPORTED_BY: Final = {
     "Every process": {"controller", "scheduler", "extender"},
     "The controller and the scheduler": {"controller", "scheduler"},
-    "The controller; the agent beside a driver has those of its driver": {"controller"},
+    "The controller, and the agent for its own driver": {"controller"},
     "The extender, alone or in the controller's process": {"controller", "extender"},
     "The scheduler": {"scheduler"},
 }

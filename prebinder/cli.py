@@ -12,7 +12,7 @@ from typing import Final
 import click
 from click.shell_completion import shell_complete
 
-from kube.configuration.nearest import did_you_mean
+from kube.configuration.nearest import nearest
 from kube.plain_text import printable, printable_lines
 from kube.redaction import redacted
 from prebinder.command_line.command import PROGRAM, Group, Sections
@@ -144,7 +144,12 @@ def _problem(error: click.ClickException, context: click.Context | None) -> str:
 
 def _meant(flag: str, options: Sequence[str]) -> str:
     begun = [option for option in options if option.startswith(flag)]
-    return f'; did you mean "{begun[0]}"?' if len(begun) == 1 else did_you_mean(flag, options)
+    if len(begun) == 1:
+        return f'; did you mean "{begun[0]}"?'
+    # Without the dashes, which would make any two flags alike.
+    words = {option.lstrip("-"): option for option in options}
+    meant = nearest(flag.lstrip("-"), words)
+    return f'; did you mean "{words[meant]}"?' if meant else "."
 
 
 def _flag(error: click.BadParameter) -> str:

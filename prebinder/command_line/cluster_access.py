@@ -63,10 +63,13 @@ def access_flags(function: Callable[..., int]) -> Callable[..., int]:
             metavar="NAME",
             help="kubeconfig context, default the current one",
         ),
-        cloup.option("--as", "as_user", metavar="USER", help="read as this user, if you may impersonate it"),
+        cloup.option("--as", "as_user", metavar="USER", help="act as this user, if you may impersonate it"),
         cloup.option("--as-group", "as_groups", multiple=True, metavar="GROUP", help="with --as; repeatable"),
         cloup.option(
-            "--request-timeout", type=TIMEOUT, metavar="DURATION", help="of one request, such as 10s; 0 for none"
+            "--request-timeout",
+            type=TIMEOUT,
+            metavar="DURATION",
+            help="limit of one request, such as 10s, default 30s; 0 for none",
         ),
         cloup.option("--annotation-prefix", default=DEFAULT_PREFIX, metavar="PREFIX", help=f"default {DEFAULT_PREFIX}"),
     )

@@ -60,13 +60,27 @@ class Command(cloup.Command):
         self._examples = examples
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        super().parse_args(ctx, self._without_values(args))
+        try:
+            super().parse_args(ctx, self._without_values(args))
+        except click.UsageError as error:
+            # The parser leaves it out where a flag lacks its value; the message names the command by it.
+            error.ctx = error.ctx or ctx
+            raise
         if ctx.args:
             raise click.UsageError(f'unknown argument "{ctx.args[0]}".', ctx)
         return ctx.args
 
+    def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        super().format_usage(ctx, formatter)
+        if ctx.parent is None or not isinstance(ctx.parent.command, Group):
+            return
+        meaning = ctx.parent.command.meaning_of(ctx.info_name or "")
+        if meaning:
+            whole = f"{ctx.parent.command_path} {meaning}"
+            formatter.write(f"\n  `{ctx.command_path}` stands for `{whole}`. This is the help of both.\n")
+
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        formatter.write(f"\n{as_typed(self._examples, ctx)}")
+        formatter.write(as_typed(self._examples, ctx))
 
     def _without_values(self, args: Sequence[str]) -> list[str]:
         """Return the arguments with `--switch=false` as `--no-switch`, which Kubernetes components accept too."""
@@ -142,6 +156,10 @@ class Group(Verbs):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self._modules)
+
+    def meaning_of(self, name: str) -> str:
+        """Return the words for which an alias stands, empty for any other name."""
+        return " ".join(self._aliases.get(name, ()))
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

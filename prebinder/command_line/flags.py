@@ -150,8 +150,13 @@ FLAGS: Final[Flags] = {
             " An annotation on a StorageClass overrides it",
             "MODE",
         ),
+        Flag(
+            "--dynamic-mode",
+            "binding.dynamic_mode",
+            "the mode of classes that provision volumes, default --mode; also provision",
+            "MODE",
+        ),
         Flag("--reservation-ttl", "binding.reservation_ttl", "lifetime of a reservation, default 10m", "DURATION"),
-        Flag("--dynamic-mode", "binding.dynamic_mode", "the same for classes that provision; or provision", "MODE"),
         Flag("--concurrency", "binding.concurrency", "pods handled in parallel, default 10", "N"),
         Flag("--annotation-prefix", "binding.annotation_prefix", "default scheduler.cloud.example/", "PREFIX"),
         Flag(

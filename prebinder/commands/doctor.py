@@ -97,7 +97,7 @@ class _Question:
     type=DURATION,
     default=timedelta(0),
     metavar="DURATION",
-    help="wait so long, such as 2m, until an installed controller leads and no problem is left",
+    help="wait up to this long, such as 2m, until an installed controller leads and no problem is left",
 )
 @access_flags
 @log_level_option

@@ -28,14 +28,28 @@ from prebinder.runtime.logs import configure
 from why.rendering.lines import write_line
 from why.rendering.tables import console_for, print_unbroken, table_of
 
-EXAMPLES: Final = """
-Examples:
-  pvc-prebinder quarantine list
-  pvc-prebinder quarantine release pv-17
-
+_EXIT_CODES: Final = """
 Exit codes:
   0 success   1 error   2 usage
 """
+
+EXAMPLES: Final = f"""
+Examples:
+  pvc-prebinder quarantine list
+  pvc-prebinder quarantine release pv-17
+{_EXIT_CODES}"""
+
+_LIST_EXAMPLES: Final = f"""
+Examples:
+  pvc-prebinder quarantine list
+  pvc-prebinder quarantine list -o json
+{_EXIT_CODES}"""
+
+_RELEASE_EXAMPLES: Final = f"""
+Examples:
+  pvc-prebinder quarantine release pv-17
+  pvc-prebinder quarantine release --all
+{_EXIT_CODES}"""
 
 _TRIES: Final = 5
 _UNMARKED: Final = "unknown: the annotations were removed"
@@ -50,7 +64,9 @@ command: Final = Verbs(
 )
 
 
-@command.command("list", cls=Command, short_help="list the volumes in quarantine and the reason")
+@command.command(
+    "list", cls=Command, examples=_LIST_EXAMPLES, short_help="list the volumes in quarantine and the reason"
+)
 @output_flags("table")
 @access_flags
 def list_command(access: ClusterAccess, output: Output) -> int:
@@ -59,9 +75,9 @@ def list_command(access: ClusterAccess, output: Output) -> int:
     return asyncio.run(_list(access, output))
 
 
-@command.command("release", cls=Command, short_help="release volumes")
+@command.command("release", cls=Command, examples=_RELEASE_EXAMPLES, short_help="release volumes")
 @cloup.argument("volumes", nargs=-1, type=name_type(volumes_of), metavar="[VOLUME...]")
-@cloup.option("--all", "everything", is_flag=True, help="all that are in quarantine")
+@cloup.option("--all", "everything", is_flag=True, help="release every volume in quarantine")
 @access_flags
 def release_command(access: ClusterAccess, volumes: tuple[str, ...], everything: bool) -> int:
     """Releases volumes by hand, if their driver cannot report recovery or no controller manages them any more.

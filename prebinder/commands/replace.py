@@ -49,7 +49,7 @@ _KINDS: Final = ("pod", "pods", "po")
     type=TIMEOUT,
     default=timedelta(minutes=5),
     metavar="DURATION",
-    help="wait so long for others after each step, such as 10m; default 5m",
+    help="wait up to this long for others after each step, such as 10m; default 5m",
 )
 @access_flags
 def command(  # noqa: PLR0913 - one for each flag

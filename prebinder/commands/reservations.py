@@ -33,7 +33,12 @@ command: Final = Verbs(
 )
 
 
-@command.command("list", cls=Command, short_help="list reserved volumes: for which claim, where, and until when")
+@command.command(
+    "list",
+    cls=Command,
+    examples=EXAMPLES,
+    short_help="list reserved volumes: for which claim, where, and until when",
+)
 @cloup.option(
     "-n",
     "--namespace",
@@ -48,7 +53,8 @@ command: Final = Verbs(
 def list_command(access: ClusterAccess, namespace: str, output: Output, watching: bool) -> int:
     """Lists reserved volumes: claim, pods, mode, zone and nodes, since and until when, holder, health and status.
 
-    Status: Held; Bound (the annotations are removed later); Expired (released at the next pass); Invalid (the
+    Status: Held; HeldForReplica (for a replica to come of a StatefulSet); Replacing and Kept (the new and the old
+    volume of `replace`); Bound (the annotations are removed later); Expired (released at the next pass); Invalid (the
     annotations are no valid reservation); with --watch also Gone. The holder is the controller that wrote it, and the
     transition number of its Lease. Health is what is reported in the cluster; no driver is probed.
     """

@@ -25,6 +25,7 @@ from prebinder.command_line.cluster_access import ClusterAccess, access_flags
 from prebinder.command_line.command import Command
 from prebinder.command_line.output import Output, output_flags, write_document
 from prebinder.command_line.parameters import FILE, WHOLE_NUMBER, whole_number
+from prebinder.command_line.standard_input import announce_waiting
 from prebinder.errors import CommandError, ExitCode, UsageError
 from prebinder.simulate.changes import RequestedChange, changes_of
 from prebinder.simulate.chart import chart
@@ -256,6 +257,7 @@ def _beginning(arguments: Arguments) -> tuple[ClusterView, tuple[str, ...], bool
         snapshot = snapshot_of(workload(workload_of(arguments.sizes), arguments.seed))
         return _view(snapshot, arguments.now or START), (), True
     reject_size_of_dump(arguments.sizes)
+    announce_waiting(arguments.filename, "pvc-prebinder simulate")
     dump = read_dump(arguments.filename, sys.stdin.buffer, arguments.now or datetime.now(UTC))
     for line in (*dump.faults, *dump.duplicates):
         warn(line, "pvc-prebinder simulate")

@@ -18,7 +18,7 @@ def load(file: ConfigurationFile[T], path: str) -> T:
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read the configuration file {path}: {getattr(error, 'strerror', error)}.") from error
+        raise UsageError(f"cannot read the configuration file {path}: {getattr(error, 'strerror', error)}") from error
     try:
         return file.parse(text)
     except ConfigurationError as error:

@@ -33,7 +33,7 @@ async def read_volumes(api: KubeApi, names: Sequence[str], prefix: str) -> list[
         volumes = {volume.name: volume for volume in listing.items if not names or volume.name in names}
         missing = sorted(set(names) - volumes.keys())
         if missing:
-            raise CommandError(f'there is no PersistentVolume "{missing[0]}"')
+            raise CommandError(f'there is no PersistentVolume "{missing[0]}"; list them: kubectl get pv')
     return [volumes[name] for name in sorted(volumes)]
 
 
@@ -59,7 +59,7 @@ async def _read(api: KubeApi, name: str) -> Raw:
     try:
         return await api.get(VOLUMES, name)
     except NotFound as error:
-        raise CommandError(f'there is no PersistentVolume "{name}"') from error
+        raise CommandError(f'there is no PersistentVolume "{name}"; list them: kubectl get pv') from error
 
 
 async def _allowed(resource: Resource, read: Callable[[], Awaitable[list[Record]]]) -> list[Record] | None:

@@ -142,7 +142,8 @@ class SituationReader:
         raw = await self._found(STATEFUL_SETS, name) if name else None
         if raw is None and not exists:
             raise CommandError(
-                f'there is no pod "{self._pod_name}" in namespace {self._namespace}, and no StatefulSet that creates it'
+                f'there is no pod "{self._pod_name}" in namespace {self._namespace}, and no StatefulSet that creates '
+                "it; try --namespace"
             )
         return None if raw is None else decode_stateful_set(raw, self._annotations.prefix)
 

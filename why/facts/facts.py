@@ -68,6 +68,9 @@ FORBIDDEN: Final = "forbidden"
 NOT_SERVED: Final = "not served by this cluster"
 """Why a source was skipped if the API server does not serve its kind."""
 
+ABSENT: Final = "not in the input"
+"""Why a source was skipped of which a dump has no object."""
+
 
 class Unread(Exception):
     """A check depends on sources that have not been read."""

@@ -15,7 +15,7 @@ from kube.objects.model import Claim, Record
 from kube.store.snapshot import Snapshot
 from why.causes.claims.unread_class import absent_classes
 from why.errors import WhyError
-from why.facts.facts import Facts, Source
+from why.facts.facts import ABSENT, Facts, Source
 from why.reading.dump_header import DumpHeader, joined
 from why.reading.files import parts
 from why.reading.gathering import Gathering
@@ -29,7 +29,6 @@ _OF_THE_CLUSTER: Final = frozenset({"PersistentVolume", "Node", "CSINode", "CSID
 
 R = TypeVar("R", bound=Record)
 
-_ABSENT: Final = "not in the input"
 _DAMAGED: Final = "damaged in the input"
 
 
@@ -99,7 +98,7 @@ def facts_of_dump(gathering: Gathering, now: datetime, complete: Collection[Sour
     if Source.CSI_NODES in read:
         # Every node has a CSINode; of CSIDrivers a cluster may have none, and that is often the cause.
         read |= absent & {Source.CSI_DRIVERS}
-    skipped = {source: _ABSENT for source in RESOURCES if source not in read}
+    skipped = {source: ABSENT for source in RESOURCES if source not in read}
     facts = replace(facts, read=frozenset(read), skipped=skipped, events_end=gathering.last_event)
     return _without_damaged(facts, gathering)
 
@@ -114,7 +113,7 @@ def _without_damaged(facts: Facts, gathering: Gathering) -> Facts:
 def _facts_by_header(gathering: Gathering, header: DumpHeader, now: datetime) -> Facts:
     because = {each.resource: each.because for each in header.skipped}
     read = frozenset(source for source in RESOURCES if source in header.read)
-    skipped = {source: because.get(source, _ABSENT) for source in RESOURCES if source not in read}
+    skipped = {source: because.get(source, ABSENT) for source in RESOURCES if source not in read}
     at = min(now, header.at)
     namespace = header.namespace
     facts = gathering.facts(at, read, skipped, everywhere=not namespace, namespace=namespace)

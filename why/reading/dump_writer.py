@@ -17,6 +17,8 @@ from why.reading.withheld import Withholding
 from why.rendering.lines import json_of
 from why.report.report import Skipped
 
+_OPENING: Final = b'{"apiVersion":"v1","kind":"List","items":[\n '
+
 _FIRST: Final = Source.VOLUMES
 """What is withheld of nodes depends on the volumes."""
 
@@ -43,7 +45,6 @@ class DumpWriter:
 
     async def write(self, now: datetime, complain: Callable[[str], None]) -> Mapping[Source, str]:
         """Write everything; return the sources that could not be read, and why. Raises KubeError."""
-        self._out.write(b'{"apiVersion":"v1","kind":"List","items":[')
         for source in sorted(set(RESOURCES) - _PODS_ELSEWHERE, key=lambda each: each is not _FIRST):
             await self._write_kind(source)
         for source, because in self._skipped.items():
@@ -86,5 +87,6 @@ class DumpWriter:
 
     def _put(self, document: bytes) -> None:
         # Indented, so that no object of a dump that ends too early can be taken for a document of its own.
-        self._out.write((b",\n " if self._count else b"\n ") + document)
+        # And nothing before the first object, so that a cluster without an answer leaves no half document.
+        self._out.write((b",\n " if self._count else _OPENING) + document)
         self._count += 1

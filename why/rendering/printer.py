@@ -10,7 +10,7 @@ from typing import Final
 from rich.console import Console
 
 from binder.matching.rejection import Reason
-from why.facts.facts import FORBIDDEN
+from why.facts.facts import ABSENT, FORBIDDEN
 from why.rendering.documents import as_json, as_names, as_yaml
 from why.rendering.lines import plain
 from why.rendering.overview import print_overview
@@ -89,6 +89,9 @@ class Printer:
         return f"Nothing{labels} is pending{where}{elsewhere}."
 
     def _hint(self, report: WhyReport) -> str:
+        absent = [each.resource for each in report.skipped if each.because == ABSENT]
+        if absent:
+            return f"; add them by a further -f: kubectl get {','.join(absent)} -A -o json"
         is_forbidden = any(each.because == FORBIDDEN for each in report.skipped)
         return "; --namespace limits the report to a single namespace." if self.overview and is_forbidden else "."
 

@@ -52,7 +52,7 @@ SCHEDULER_FLAGS: Final[Flags] = {
         Flag(
             "--control-token-file",
             "control.token_file",
-            "token that tools must present, created if missing; default a file in the user's state directory",
+            "token that tools must present, created if missing; default a file in $XDG_RUNTIME_DIR or /tmp",
             "FILE",
         ),
     ),

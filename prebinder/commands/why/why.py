@@ -20,6 +20,7 @@ from prebinder.command_line.cluster_access import ClusterAccess, access_flags, c
 from prebinder.command_line.command import Command, as_typed
 from prebinder.command_line.output import Output, output_flags
 from prebinder.command_line.parameters import FILE, OneOf
+from prebinder.command_line.standard_input import announce_waiting
 from prebinder.commands.why.match import MatchFlags, match_flags, print_matches
 from prebinder.commands.why.request import WhyRequest, request_flags
 from prebinder.commands.why.serve import ServeFlags, serve_flags, serve_page
@@ -117,6 +118,7 @@ def command(  # noqa: PLR0913, PLR0917 - one for each flag, or group of flags
     """
     if watching and filenames:
         raise UsageError("--watch needs a cluster: a file does not change")
+    announce_waiting(filenames, click.get_current_context().command_path)
     if match is not None:
         follows = watching or serve is not None
         return print_matches(match, request, filenames, output, _complain_of, follows=follows)

@@ -132,7 +132,8 @@ def test_a_dump_without_anything_that_can_be_pending_is_inconclusive(
     path = write_dump(tmp_path, [storage_class()])
     assert main(["why", "-A", "-f", path]) == 4
     missing = "pods (not in the input), persistentvolumeclaims (not in the input)"
-    assert capsys.readouterr().out == f"? Cannot tell what is pending without {missing}.\n"
+    step = "add them by a further -f: kubectl get pods,persistentvolumeclaims -A -o json"
+    assert capsys.readouterr().out == f"? Cannot tell what is pending without {missing}; {step}\n"
     assert main(["why", "-A", "-f", path, "-o", "json"]) == 4
     assert [each["resource"] for each in json.loads(capsys.readouterr().out)["skipped"]] == [
         "pods",

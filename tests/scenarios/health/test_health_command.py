@@ -102,7 +102,8 @@ async def test_health_and_quarantine_on_the_command_line(own_world: World) -> No
         code, _, error = await command(own_world, "quarantine", "release", well)
         assert (code, f'"{well}" is not in quarantine' in error) == (ERROR, True)
         code, _, error = await command(own_world, "health", "nowhere")
-        assert (code, error) == (ERROR, 'pvc-prebinder: there is no PersistentVolume "nowhere"\n')
+        missing = 'there is no PersistentVolume "nowhere"; list them: kubectl get pv'
+        assert (code, error) == (ERROR, f"pvc-prebinder: {missing}\n")
 
         # Nobody looks after it any more.
         await controller.stop()

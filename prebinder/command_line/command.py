@@ -77,7 +77,7 @@ class Command(cloup.Command):
         meaning = ctx.parent.command.meaning_of(ctx.info_name or "")
         if meaning:
             whole = f"{ctx.parent.command_path} {meaning}"
-            formatter.write(f"\n  `{ctx.command_path}` stands for `{whole}`. This is the help of both.\n")
+            formatter.write(f"\n  Stands for `{whole}`. This is the help of both.\n")
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         formatter.write(as_typed(self._examples, ctx))

@@ -26,7 +26,8 @@ def ahead_gauges(snapshot: Snapshot, annotations: Annotations, now: datetime) ->
     labels = ["storage_class", "zone"]
     yield gauge_family(
         "pvc_prebinder_pods_ahead_of_nodes",
-        "Pods whose volumes were bound, or whose gate was removed, for a node that an autoscaler has yet to add.",
+        "Pods whose volumes were bound, or in mode provision whose gate was removed, for a node that an autoscaler has"
+        " yet to add; then without a zone.",
         labels,
         ahead,
     )

@@ -16,6 +16,7 @@ from tests.scenarios.holds.sets import claims_of, held, scale, want
 from tests.scenarios.processes.why_command import looked_up, typed
 
 
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("mode", ["complete", "prebind"])
 async def test_a_new_replica_writes_to_the_volumes_held_for_it_although_another_pod_wanted_them(
     world: World, driver: Driver, mode: str

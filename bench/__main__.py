@@ -18,7 +18,7 @@ from bench.chart.pairs import publish
 from bench.control_plane import pairs_bench, provision_bench, quiet_bench, scaling_bench, scarce_bench, why_bench
 from bench.health import reaction_bench, sweep_bench
 from bench.hostile import drivers_bench, hostile_bench
-from bench.in_memory import cache_bench, maps_bench, match_bench, scarce_plan
+from bench.in_memory import cache_bench, match_bench, scarce_plan
 from bench.machine import Machine, this_machine
 from bench.other_work import OtherWork
 from bench.progress import say
@@ -58,7 +58,6 @@ PARTS: Final[Mapping[str, Part]] = {
     "n": Part("pairs a second over the number of pairs", scaling_bench.run),
     "o": Part("what one CSI driver can do to the others", drivers_bench.run, repeats=True),
     "p": Part("pods whose volumes are to be made in scarce pools", provision_bench.run, repeats=True),
-    "q": Part("immutables against kube/sharded_map", maps_bench.run, repeats=True),
 }
 
 

@@ -1,6 +1,6 @@
 """An immutable view of the cluster: every decision of a pass reads this and nothing else.
 
-Maps are persistent (immutables.Map): taking a snapshot copies nothing, and later changes of the store do not show.
+Maps are persistent (kube.persistent_map): taking a snapshot copies nothing, and later changes of the store do not show.
 """
 
 from collections.abc import Mapping

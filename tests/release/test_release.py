@@ -33,8 +33,11 @@ def test_every_package_of_the_lock_is_read_with_its_hashes() -> None:
     names = {line.split("==")[0] for line in (ROOT / lock.LOCK).read_text().splitlines() if "==" in line[:60]}
     assert {pin.name for pin in PINS} == names
     assert all(pin.hashes for pin in PINS)
-    (marked,) = (pin for pin in PINS if pin.marker)
-    assert (marked.name, marked.marker) == ("immutables", "python_full_version < '3.14'")
+
+
+def test_the_marker_of_a_package_is_read() -> None:
+    (marked,) = lock.pins("colorama==0.4 ; sys_platform == 'win32' \\\n    --hash=sha256:" + "0" * 64 + "\n")
+    assert (marked.name, marked.marker) == ("colorama", "sys_platform == 'win32'")
 
 
 def test_the_bill_has_what_the_image_contains_and_depends_on_the_commit_alone() -> None:

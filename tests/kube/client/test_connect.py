@@ -212,7 +212,7 @@ async def test_urgent_requests_do_not_wait_behind_any_number_of_others(tmp_path:
     async with connected(tmp_path, handler) as (transport, server), asyncio.timeout(60):
         patches = [
             asyncio.ensure_future(transport.send(Request("PATCH", f"/pv-{number}", timeout=120)))
-            for number in range(600)
+            for number in range(2 * REQUESTS_AT_ONCE)
         ]
         await busy.wait()
         async with transport.stream(Request("GET", "/watch")) as watch:
@@ -222,7 +222,7 @@ async def test_urgent_requests_do_not_wait_behind_any_number_of_others(tmp_path:
         assert not any(patch.done() for patch in patches)
         released.set()
         assert {answer.status for answer in await asyncio.gather(*patches)} == {200}
-        assert len(server.requests) == 602
+        assert len(server.requests) == 2 * REQUESTS_AT_ONCE + 2
 
 
 async def test_a_rejected_connection_names_host_path_and_next_step(tmp_path: Path) -> None:

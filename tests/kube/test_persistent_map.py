@@ -1,4 +1,4 @@
-"""The map in pure Python does what a dict does, and never changes."""
+"""The map does what a dict does, and never changes."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kube import sharded_map
-from kube.persistent_map import Map as UsedMap
-from kube.sharded_map import MAX_SHARD_ENTRIES, Map
+from kube import persistent_map
+from kube.persistent_map import MAX_SHARD_ENTRIES, Map
 
 KEYS = st.integers(0, 30) | st.text(max_size=2)
 CHANGES = st.lists(st.tuples(KEYS, st.integers(0, 3) | st.none()), max_size=60)
@@ -19,7 +18,7 @@ CHANGES = st.lists(st.tuples(KEYS, st.integers(0, 3) | st.none()), max_size=60)
 @pytest.fixture(autouse=True, params=[1, 4, MAX_SHARD_ENTRIES])
 def shard_sizes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """With few entries in a shard small maps have many shards."""
-    monkeypatch.setattr(sharded_map, "MAX_SHARD_ENTRIES", request.param)
+    monkeypatch.setattr(persistent_map, "MAX_SHARD_ENTRIES", request.param)
 
 
 def after(start: dict[Any, int], changes: list[tuple[Any, int | None]]) -> dict[Any, int]:
@@ -93,8 +92,3 @@ def test_a_key_that_is_absent_is_an_error() -> None:
         with pytest.raises(KeyError, match="b"):
             lookup("b")
     assert (mutation.get("b"), mutation.get("b", 2), len(mutation)) == (None, 2, 1)
-
-
-def test_the_map_in_use_has_every_method_of_ours() -> None:
-    """Types are checked against ours also where it is `immutables.Map`."""
-    assert {name for name in vars(Map) if not name.startswith("_")} <= set(dir(UsedMap))

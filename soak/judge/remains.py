@@ -159,6 +159,9 @@ def _offers(claim: Object, node: Object, cluster: Cluster) -> list[str]:
         good = volume is not None and refers_to(volume, claim) and facts.phase(volume) == "Bound"
         return [bound] if volume is not None and good and facts.reachable_from(volume, node) else []
     committed = [name for name in cluster.referring[key_of(claim)] if refers_to(cluster.volumes[name], claim)]
+    if facts.annotation(claim, facts.SELECTED) is not None and not committed:
+        # By whoever it was selected: to kube-scheduler such a claim is to be provisioned, on that node alone.
+        return []
     names: Sequence[str] = committed or sorted(cluster.volumes)
     return [name for name in names if _suits(cluster.volumes[name], claim, node, cluster)]
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from soak.judge.facts import GATE
+from soak.judge.facts import GATE, SELECTED
 from soak.judge.remains import judge_remains, servable_on
 from soak.judge.writes import Party
 from tests.soak.story import CONTROLLER, START, Story, claim, node, pod, reserved, storage_class, volume
@@ -96,6 +96,16 @@ def test_a_volume_that_does_not_fit_serves_no_claim(in_the_way: dict[str, str]) 
     story.write(Party.OTHER, "PersistentVolume", "v1", volume(**in_the_way))
     cluster = story.end()
     assert servable_on(cluster.pods["soak/p1"], cluster) is None
+
+
+def test_a_claim_with_a_selected_node_gets_no_existing_volume() -> None:
+    story = scene()
+    story.write(Party.OTHER, "PersistentVolume", "v1", volume(node="n1"))
+    assert servable_on(story.end().pods["soak/p1"], story.end()) == "n1"
+    selected = claim("c1")
+    selected["metadata"]["annotations"] = {SELECTED: "n1"}
+    story.write(Party.OTHER, "PersistentVolumeClaim", "soak/c1", selected)
+    assert servable_on(story.end().pods["soak/p1"], story.end()) is None
 
 
 def test_two_claims_need_two_volumes_that_one_node_reaches() -> None:

@@ -179,6 +179,11 @@ def partly_on_a_node_that_is_gone(story: Story) -> None:
     story.write(OTHER, "Node", "n1", None)
 
 
+def partly_on_a_node_that_is_tainted(story: Story) -> None:
+    make(story, "red-0")
+    story.write(OTHER, "Node", "n1", node("n1", taints=[{"key": "keep-away", "effect": "NoSchedule"}]))
+
+
 @pytest.mark.parametrize(
     ("deed", "left"),
     [
@@ -187,6 +192,7 @@ def partly_on_a_node_that_is_gone(story: Story) -> None:
         (partly_where_users_took_the_rest, []),
         (partly_because_we_gave_the_rest_away, [PARTLY]),
         (partly_on_a_node_that_is_gone, []),
+        (partly_on_a_node_that_is_tainted, []),
     ],
 )
 def test_a_pod_that_stays_partly_provisioned_at_the_end(deed: Write, left: list[str]) -> None:

@@ -8,6 +8,7 @@ keeps that room.
 """
 
 from collections.abc import Iterator
+from datetime import datetime
 from math import inf
 from typing import Final
 
@@ -22,6 +23,8 @@ from soak.judge.writes import Party
 NO_ROOM: Final = "no pod is committed without room"
 _AGO: Final = (0.0, GRACE / 6, GRACE / 3, GRACE / 2, GRACE)
 """Seconds before a request."""
+_KEPT: Final = 30.0
+"""Seconds for which a gate is kept because of room for others, at most (docs/modes.md, OtherPodPending)."""
 
 
 def committed_where_there_is_room(moment: Moment) -> Iterator[Violation]:
@@ -39,7 +42,7 @@ def committed_where_there_is_room(moment: Moment) -> Iterator[Violation]:
             yield moment.violation(NO_ROOM, text)
     elif change.kind == "Pod" and change.after is not None:
         let_go = GATE in facts.gates(change.before) and not facts.gates(change.after)
-        committed = let_go and is_committed(change.after, cluster)
+        committed = let_go and is_committed(change.after, cluster) and not _was_kept(change.after, cluster, change.at)
         if committed and all(_takes_the_room_of_committed(change.after, cluster, when) for when in seen):
             yield moment.violation(NO_ROOM, "let go where pods to which volumes are committed have left no room")
 
@@ -76,6 +79,15 @@ def waiting_users(claim_key: str, cluster: Cluster) -> list[Object]:
     keys = sorted({each.key for each in cluster.consumers[claim_key].values() if each.gone_at is None})
     pods = [cluster.pods[key] for key in keys if key in cluster.pods]
     return [pod for pod in pods if not pod["spec"].get("nodeName") and not facts.finished(pod)]
+
+
+def _was_kept(pod: Object, cluster: Cluster, at: float) -> bool:
+    """Whether the pod has waited behind its gate, with all its volumes, for as long as others may hold it up."""
+    claims = [cluster.claims[key] for key in facts.claim_keys(pod) if key in cluster.claims]
+    bound = [author.at for claim in claims if (author := cluster.bound.get(uid(claim))) is not None]
+    created = pod["metadata"].get("creationTimestamp")
+    since = datetime.fromisoformat(created).timestamp() if created else at
+    return at - max(since, *bound, 0.0) >= _KEPT
 
 
 def _takes_the_room_of_committed(pod: Object, cluster: Cluster, seen: float) -> bool:

@@ -1,6 +1,7 @@
 """No pod is committed where committed pods have left no room: two pods of 3 CPUs, one node of 4, or two."""
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -171,6 +172,20 @@ def test_a_pod_is_let_go_where_only_pods_on_nodes_have_left_no_room() -> None:
     place.wait(10)
     place.pod(2)
     assert not place.violated
+
+
+@pytest.mark.parametrize(("seconds", "wrong"), [(20, True), (31, False)])
+def test_its_gate_is_kept_for_the_room_of_others_for_half_a_minute(seconds: float, wrong: bool) -> None:
+    place = Place()
+    place.commit(2, OTHER)
+    place.serve(1)
+    since = datetime.fromtimestamp(place.story.now, UTC).isoformat()
+    for party, gates in ((OTHER, (GATE,)), (CONTROLLER, ())):
+        second = of_size("p2", "c2", gates=gates)
+        second["metadata"]["creationTimestamp"] = since
+        place.story.write(party, "Pod", "soak/p2", second)
+        assert place.violated == (wrong and party is CONTROLLER)
+        place.wait(seconds)
 
 
 def test_anti_affinity_takes_room_as_well() -> None:

@@ -18,7 +18,7 @@ from soak.judge.facts import (
     uid,
 )
 from soak.judge.history import Object
-from soak.judge.placement.room import by_node, takes, usable
+from soak.judge.placement.room import has_place
 from soak.judge.rules import Violation
 from soak.judge.to_come.holds import unwanted_hold
 from soak.judge.writes import Party
@@ -187,10 +187,8 @@ def _suits(volume: Object, claim: Object, node: Object, cluster: Cluster) -> boo
 
 def _takes(node: Object, pod: Object, cluster: Cluster) -> bool:
     """Whether the node takes the pod beside those on it, and beside all that wait and may be given room there."""
-    if not usable(node):
-        return False
-    there = by_node(cluster.pods.values(), lambda _: True).get(facts.name(node), [])
-    return takes(node, [*there, *(each for each in _booked(cluster, node) if each is not pod)], pod)
+    booked = (each for each in _booked(cluster, node) if each is not pod)
+    return has_place(node, cluster.pods.values(), pod, booked)
 
 
 def _booked(cluster: Cluster, node: Object) -> Iterator[Object]:

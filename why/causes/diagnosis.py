@@ -129,9 +129,12 @@ def explain_holds(facts: Facts, namespace: str, name: str) -> Item | None:
 
 
 def _of_claim(examination: _Examination, claim: Claim) -> Finding | None:
+    finding = _of_pod_left(examination, claim)
+    if finding is not None:
+        return finding
     finding = _of_claim_alone(examination, claim)
     if finding is not None:
-        return _of_first_pod(examination, finding, claim) or _of_pod_left(examination, claim) or finding
+        return _of_first_pod(examination, finding, claim) or finding
     waiting = examination.attempt(_waiting_users, claim)
     if waiting is not None:
         return waiting
@@ -160,7 +163,7 @@ def _of_first_pod(examination: _Examination, finding: Finding, claim: Claim) -> 
 
 def _of_pod_left(examination: _Examination, claim: Claim) -> Finding | None:
     """Return what is said of a pod with this claim that waits for a new node: what the claim lacks it is to bring."""
-    if value_of(claim.annotations, examination.facts.annotations.awaits_node) is None:
+    if claim.fully_bound or value_of(claim.annotations, examination.facts.annotations.awaits_node) is None:
         return None
     users = [*users_of(examination.facts, claim)] if examination.facts.has(Source.PODS) else []
     causes = (_left_to_autoscaler(examination, pod) for pod in users)
@@ -238,10 +241,7 @@ def _of_pod(examination: _Examination, pod: Pod, without: str = "") -> Finding |
     finding = examination.first(POD_FIRST_CHECKS, pod)
     if finding is not None:
         return _with_causes_of_claims(examination, finding, pod, without)
-    finding = _left_to_autoscaler(examination, pod)
-    if finding is not None:
-        return finding
-    finding = _of_claims_of(examination, pod, without)
+    finding = _left_to_autoscaler(examination, pod) or _of_claims_of(examination, pod, without)
     if finding is not None and finding.problem:
         return finding
     if pod.node_name:

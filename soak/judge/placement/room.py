@@ -59,6 +59,12 @@ def takes(node: Object, there: Sequence[Object], pod: Object) -> bool:
     return enough and not any(keep_apart(pod, each) for each in there)
 
 
+def has_place(node: Object, pods: Iterable[Object], pod: Object, booked: Iterable[Object] = ()) -> bool:
+    """Whether the node takes pods, and this one beside those of all pods that are on it, and beside what is booked."""
+    there = by_node(pods, lambda _: True).get(facts.name(node), [])
+    return usable(node) and takes(node, [*there, *booked], pod)
+
+
 def keep_apart(pod: Object, other: Object) -> bool:
     """Whether one of them excludes the other from its node (required anti-affinity by hostname)."""
     return _excludes(pod, other) or _excludes(other, pod)

@@ -11,7 +11,7 @@ from soak.judge import facts
 from soak.judge.cluster import Cluster
 from soak.judge.facts import GATE, POOL_BYTES, POOL_CLASS, SELECTED, annotation, key_of, uid
 from soak.judge.history import Object
-from soak.judge.placement.room import by_node, takes, usable
+from soak.judge.placement.room import has_place
 from soak.judge.rules import GRACE, Moment, Violation
 from soak.judge.writes import Party
 
@@ -94,16 +94,11 @@ def judge_partly_provisioned(cluster: Cluster) -> Iterator[Violation]:
         began = min(author.at for claim in _claims(pod, cluster) if (author := cluster.bound.get(uid(claim))))
         later = [key_of(claim) for claim in others if _selected_after(claim, began, cluster)]
         if missing <= left:
-            if _takes(node, pod, cluster):
+            # A node that is tainted or full gets no further volume of the pod.
+            if has_place(cluster.nodes[node], cluster.pods.values(), pod):
                 yield Violation(PARTLY, f"pod {key_of(pod)}: {missing} bytes more fit on {node}, {left} are left", ())
         elif later:
             yield Violation(PARTLY, f"pod {key_of(pod)}: its room on {node} was given to {later}", ())
-
-
-def _takes(node: str, pod: Object, cluster: Cluster) -> bool:
-    """Whether the node takes the pod beside those on it: one that is tainted or full gets no further volume of it."""
-    there = by_node(cluster.pods.values(), lambda _: True).get(node, [])
-    return usable(cluster.nodes[node]) and takes(cluster.nodes[node], there, pod)
 
 
 def _selected_after(claim: Object, began: float, cluster: Cluster) -> bool:

@@ -1,6 +1,6 @@
 """The ledger is brought up to date in steps of a few objects: at first, and when much changes at once."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -9,6 +9,7 @@ import msgspec
 from binder.provisioning.ledger import PoolLedger, Why
 from binder.provisioning.pool import InFlight, PoolKey
 from binder.provisioning.tracking import Provisioning
+from kube.objects.model import Record
 from kube.store.store import Store, store_of
 from tests.binder.provisioning.clusters import DRIVER, GI, OURS, local_class, made, place, report, selected
 from tests.builders import EPOCH, csi_driver
@@ -29,14 +30,20 @@ def steps_of(provisioning: Provisioning, store: Store, now: datetime = EPOCH) ->
     return 1 + sum(1 for _ in iter(lambda: provisioning.step(store.snapshot(), now, most=3), True))
 
 
+def followed(pools: int, records: Sequence[Record]) -> tuple[Store, Provisioning]:
+    """Return a store with these records and so many nodes with a pool of 200Gi each, and what has read all of it."""
+    places = [record for number in range(pools) for record in place(f"n{number}")]
+    reports = [report("200Gi", f"n{number}") for number in range(pools)]
+    store = store_of((csi_driver(DRIVER, storage_capacity=True), local_class(), *places, *reports, *records))
+    provisioning = Provisioning(OURS).follow(store)
+    steps_of(provisioning, store)
+    return store, provisioning
+
+
 def test_pools_that_a_class_joins_are_moved_in_steps() -> None:
     """It is the first by name from now on. What was in flight still is, in the order in which it was booked."""
     claims = [selected(f"c{number}", "10Gi", f"n{number % 4}") for number in range(20)]
-    places = [record for number in range(4) for record in place(f"n{number}")]
-    reports = [report("200Gi", f"n{number}") for number in range(4)]
-    store = store_of((csi_driver(DRIVER, storage_capacity=True), local_class(), *places, *reports, *claims))
-    provisioning = Provisioning(OURS).follow(store)
-    steps_of(provisioning, store)
+    store, provisioning = followed(4, claims)
     before = provisioning.latest
     store.classes.upsert(local_class("a-first", **{"csi.storage.k8s.io/fstype": "xfs"}))
     for number in range(4):
@@ -44,7 +51,7 @@ def test_pools_that_a_class_joins_are_moved_in_steps() -> None:
 
     assert not provisioning.step(store.snapshot(), EPOCH, most=3)
     assert provisioning.latest is before, "what is half moved is not shown"
-    assert steps_of(provisioning, store) >= len(reports), "a pool at once at most"
+    assert steps_of(provisioning, store) >= len(before.pools) == 4, "a pool at once at most"
     moved = rooms(provisioning.latest)
     expected = {replace(key, family="a-first"): (100 * GI, claims) for key, (_, claims) in rooms(before).items()}
     assert moved == expected
@@ -52,11 +59,7 @@ def test_pools_that_a_class_joins_are_moved_in_steps() -> None:
 
 def test_volumes_whose_time_is_over_at_once_are_forgotten_in_steps() -> None:
     volumes = [made(f"c{number}", "10Gi", f"n{number % 2}") for number in range(20)]
-    places = [record for number in range(2) for record in place(f"n{number}")]
-    reports = [report("200Gi", f"n{number}") for number in range(2)]
-    store = store_of((csi_driver(DRIVER, storage_capacity=True), local_class(), *places, *reports, *volumes))
-    provisioning = Provisioning(OURS).follow(store)
-    steps_of(provisioning, store)
+    store, provisioning = followed(2, volumes)
     assert {left for left, _ in rooms(provisioning.latest).values()} == {100 * GI}
 
     assert steps_of(provisioning, store, EPOCH + timedelta(days=1)) >= len(volumes) // 3

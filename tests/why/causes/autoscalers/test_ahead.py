@@ -10,6 +10,7 @@ from tests.why.documents import (
     Document,
     at,
     claim,
+    csi_node,
     driver,
     event,
     node,
@@ -82,6 +83,22 @@ def test_its_claim_has_the_same_answer() -> None:
     assert item.code == CODE
     assert "none has come for 3m." in item.message
     assert [each.name for each in item.causes] == ["web/data", "web/db-0"]
+
+
+def test_its_claim_is_named_once_where_it_lacks_nothing_else() -> None:
+    waits, *others = left(3)
+    there = [driver(), csi_node("a1", DRIVER), node("a1", cordoned=True), SCHEDULED]
+    item = why("pvc/data", pod("db-0", "data"), waits, others[0], *there)
+    assert item.code == CODE
+    assert [each.name for each in item.causes] == ["web/data", "web/db-0"]
+
+
+def test_of_a_claim_that_is_bound_it_says_so() -> None:
+    """Another claim of the pod waits."""
+    notes = {"scheduler.cloud.example/awaits-node": f"uid-db-0 {at(timedelta(minutes=3))}"}
+    bound = claim("log", volume="pv-1", metadata={"annotations": {**notes, "pv.kubernetes.io/bind-completed": "yes"}})
+    there = [bound, volume(claim="log"), node("a1", cordoned=True), SCHEDULED]
+    assert why("pvc/log", pod("db-0", "data", "log"), *left(3), *there).code == "Bound"
 
 
 GATED = {"spec": {"schedulingGates": [{"name": "scheduler.cloud.example/volumes"}]}}

@@ -1,6 +1,7 @@
 """The demo's second act: an Available volume becomes unhealthy while pods wait for such volumes, and recovers."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from datetime import timedelta
 from pathlib import Path
 
 from binder.health.quarantine import in_quarantine
@@ -39,6 +40,8 @@ async def play_outage(
     recovered = watcher.clock.now()
     make_well(volumes, PATIENT)
     await show.until(lambda _: not quarantined(watcher), f"{PATIENT} to be released")
+    # What was seen before it recovered would be shown beside the claim that gets it.
+    await watcher.ask_about([watcher.snapshot.volumes[PATIENT]], timedelta())
     show.tell(f"{PATIENT} is released, {(watcher.clock.now() - recovered).total_seconds():.1f} s after it recovered")
     await show.until(lambda rows: all_served(rows) and running(watcher), f"all pods of {SHOP} to run")
     show.tell(f"{served([row for row in show.rows if row.pod == waiting])} and runs")

@@ -124,10 +124,10 @@ class Watcher:
         row = patient_row(snapshot, self.verdicts, self.patient, now)
         return [*rows, row] if row else rows
 
-    async def ask_about(self, volumes: list[Volume]) -> None:
-        """Probe these volumes, unless they were probed a moment ago."""
+    async def ask_about(self, volumes: list[Volume], max_age: timedelta = _VERDICT_AGE) -> None:
+        """Probe these volumes, unless they were probed so recently: a moment ago by default."""
         answers = await asyncio.gather(
-            *(self.drivers.verdict(volume.driver, volume.handle, _VERDICT_AGE) for volume in volumes)
+            *(self.drivers.verdict(volume.driver, volume.handle, max_age) for volume in volumes)
         )
         self.verdicts.update(zip((volume.name for volume in volumes), answers, strict=True))
 

@@ -2,7 +2,7 @@
 # mirror of it; nothing is installed outside .venv.
 
 .DEFAULT_GOAL := help
-.PHONY: help install release install-manifest manifests-check demo test e2e skew sidecars autoscaler image lock docs check bench soak mutants clean
+.PHONY: help install release install-manifest manifests-check demo test e2e skew sidecars provisioner autoscaler image lock docs check bench soak mutants clean
 
 CANDIDATES := python3 python3.14 python3.13 python3.12 python3.11
 # Newer ones have to compile dependencies that PyPI does not have compiled for them yet.
@@ -75,6 +75,10 @@ skew: install ## Run the core stories on another version of Kubernetes: make ske
 sidecars: install ## Run the stories with real CSI sidecars: external-provisioner and the others (first builds them)
 	@$(BIN)/python -m devcluster.build sidecars
 	@$(BIN)/pytest tests/scenarios/sidecars $(ARGS)
+
+provisioner: install ## Run the core of these stories, with external-provisioner (first builds it)
+	@$(BIN)/python -m devcluster.build provisioner
+	@$(BIN)/pytest tests/scenarios/sidecars/test_provision_mode.py $(ARGS)
 
 autoscaler: install ## Run the stories with a real autoscaler, Karpenter (first builds it)
 	@$(BIN)/python -m devcluster.build autoscaler

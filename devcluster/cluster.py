@@ -208,7 +208,8 @@ class DevCluster:
 
     async def start_sidecar(self, program: str, *flags: str, driver: Driver | None = None) -> Component:
         """Start a sidecar of a CSI driver, such as csi-provisioner, or the snapshot-controller, which has no driver."""
-        binary = (await asyncio.to_thread(ensure, SIDECARS))[program]
+        module = next(module for module in SIDECARS if program in module.packages)
+        binary = (await asyncio.to_thread(ensure, [module]))[program]
         component = sidecar(binary, flags, driver, self.kubeconfig, self._running_state(), self.directory)
         await component.start()
         return component

@@ -114,8 +114,13 @@ NODE: Final = (
 )
 """What a real node runs, but for runc, which needs a C library to limit system calls."""
 
+PROVISIONER: Final = Module(
+    "provisioner", {"csi-provisioner": "github.com/kubernetes-csi/external-provisioner/v6/cmd/csi-provisioner"}
+)
+"""Of the release before, which is for client-go of Kubernetes 1.36."""
+
 SIDECARS: Final = (
-    Module("provisioner", {"csi-provisioner": "github.com/kubernetes-csi/external-provisioner/v6/cmd/csi-provisioner"}),
+    PROVISIONER,
     Module(
         "sidecars",
         {
@@ -126,10 +131,7 @@ SIDECARS: Final = (
         },
     ),
 )
-"""What runs beside a CSI driver in most clusters, and the controller of VolumeSnapshots.
-
-external-provisioner is of the release before, which is for client-go of Kubernetes 1.36.
-"""
+"""What runs beside a CSI driver in most clusters, and the controller of VolumeSnapshots."""
 
 KARPENTER: Final = Module("karpenter", {"karpenter": "./"})
 """An autoscaler: Karpenter with its provider kwok."""

@@ -10,8 +10,10 @@ from devcluster.cluster import DevCluster
 from devcluster.driver.volumes import create_volume
 from tests.e2e.installation import SECONDS, rolled_out
 from tests.scenarios.environment.admin import Admin, Document
+from tests.scenarios.environment.documents import HOSTNAME
 from tests.scenarios.environment.waiting import eventually
 from tests.scenarios.environment.world import World
+from tests.scenarios.sidecars.installation import CAPACITY
 
 NAME: Final = "directory.csi.example"
 NAMESPACE: Final = "directory-driver"
@@ -50,6 +52,29 @@ async def installed_as(
     text = text.replace("- --publish=mount", f"- --publish=mount\n            - --max-volumes={limit}")
     yield await _installed(cluster, text, namespace, name)
     await cluster.run_kubectl("delete", "-f", "-", given=text)
+
+
+@asynccontextmanager
+async def pool(cluster: DevCluster, name: str, gibibytes: int) -> AsyncIterator[Driver]:
+    """Install it once more for volumes on this node only, at most so much in all, and external-provisioner for it.
+
+    As with many drivers its controller is not the node plugin: it is a process of this machine, over the same
+    directory.
+    """
+    namespace = name.replace(".", "-")
+    text = _MANIFEST.read_text(encoding="utf-8").replace(NAME, name).replace(NAMESPACE, namespace)
+    text = text.replace("topology.kubernetes.io/zone=zone-a", f"{HOSTNAME}=$(NODE)")
+    text = text.replace("attachRequired: false", "attachRequired: false\n  storageCapacity: true")
+    driver = await _installed(cluster, text, namespace, name)
+    limit = f"--segment-capacity={gibibytes * _GIBIBYTE}"
+    controller = await cluster.start_driver(name, root=driver.root, topology={HOSTNAME: "none"}, flags=(limit,))
+    provisioner = await cluster.start_sidecar("csi-provisioner", *CAPACITY, "--strict-topology", driver=controller)
+    try:
+        yield driver
+    finally:
+        await provisioner.stop()
+        await controller.stop()
+        await cluster.run_kubectl("delete", "-f", "-", given=text)
 
 
 async def _installed(cluster: DevCluster, text: str, namespace: str, name: str) -> Driver:

@@ -8,7 +8,7 @@ import pytest
 from devcluster.driver.volumes import data_directory
 from tests.e2e.driver import Driver
 from tests.e2e.installation import SECONDS
-from tests.e2e.test_volumes import EMPTY, logs_become, writers, written_by
+from tests.e2e.volumes.writers import EMPTY, TEMPLATES, logs_become, writers, written_by
 from tests.scenarios.environment.documents import claim_spec
 from tests.scenarios.environment.waiting import eventually
 from tests.scenarios.environment.world import World
@@ -23,7 +23,8 @@ async def test_a_new_replica_writes_to_the_volumes_held_for_it_although_another_
 ) -> None:
     disks = await world.storage_class(mode)
     await world.volumes(disks, *(driver.volume(world, f"v{number}", disks) for number in range(4)))
-    await world.admin.create(writers(world.namespace, disks, "db", 1))
+    claims = dict.fromkeys(TEMPLATES, claim_spec(disks))
+    await world.admin.create(writers(world.namespace, "db", claims, replicas=1))
     await logs_become(world, "db-0", EMPTY)
 
     await want(world, 2)
@@ -40,7 +41,7 @@ async def test_a_new_replica_writes_to_the_volumes_held_for_it_although_another_
     bound = await world.bound()
     assert {claim: bound[claim] for claim in claims_of(1)} == kept
     assert "wanted" not in bound
-    for template in ("data", "log"):
+    for template in TEMPLATES:
         owner = data_directory(driver.root, kept[f"{template}-db-1"]) / "owner"
         assert owner.read_text(encoding="ascii") == f"{template} of db-1\n"
     await eventually(world.own_volumes, lambda own: f"{world.prefix}held-" not in str(own), "no hold is left", SECONDS)

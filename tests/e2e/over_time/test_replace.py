@@ -12,7 +12,7 @@ from devcluster.driver.volumes import data_directory
 from tests.e2e.driver import Driver, installed_as
 from tests.e2e.installation import SECONDS
 from tests.e2e.test_agent import OFTEN, driver_with_agent
-from tests.e2e.test_volumes import logs_become, running
+from tests.e2e.volumes.writers import logs_become, running
 from tests.scenarios.environment.documents import Document, claim, claim_spec, stateful_set
 from tests.scenarios.environment.waiting import eventually
 from tests.scenarios.environment.world import World

@@ -1,0 +1,1 @@
+"""Volumes that pods really write to: made before, and made for them."""

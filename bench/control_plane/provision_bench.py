@@ -11,6 +11,7 @@ import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from math import ceil, inf
 from random import Random
 from time import monotonic
@@ -42,7 +43,7 @@ SEEDS: Final = (1, 2, 3)
 REPORTED: Final = 240.0
 """Seconds for the provisioner to report every pool: by default it writes one a second."""
 PATIENCE: Final = 240.0
-"""Seconds after which a pod without a node is stuck."""
+"""Seconds without another pod that has a node, after which those without one are stuck."""
 DEFAULTS: Final = ("--strict-topology", "--enable-capacity", "--capacity-ownerref-level=-1")
 """Flags of the provisioner that say what it does, and none of how fast."""
 PROVISIONER: Final = (*DEFAULTS, "--kube-api-qps=50", "--kube-api-burst=100", "--retry-interval-max=5m")
@@ -169,12 +170,23 @@ async def solve(put: Case, *, ours: bool) -> Outcome:
         timeline = Timeline(ready.api)
         async with timeline.following():
             created = await _create_all(ready, put, gated=ours)
-            await timeline.until(lambda seen: len(seen.placed) == len(puzzle.pods), PATIENCE)
+            await _placed(timeline, len(puzzle.pods))
         rejected = await _rejected(ready)
     stuck = puzzle.pods.keys() - timeline.placed.keys()
     partly = [name for name in stuck if any(each.startswith(f"{name}-") for each in timeline.bound)]
     seconds = sorted(moment - created[name] for name, moment in timeline.placed.items())
     return Outcome(len(puzzle.pods), len(partly), rejected, tuple(seconds))
+
+
+async def _placed(timeline: Timeline, pods: int) -> None:
+    """Wait until so many pods have a node, or no further one had it for PATIENCE."""
+    while (already := len(timeline.placed)) < pods:
+        if not await timeline.until(partial(_more_placed, already), PATIENCE):
+            return
+
+
+def _more_placed(already: int, seen: Timeline) -> bool:
+    return len(seen.placed) > already
 
 
 async def _create_all(ready: Stage, put: Case, *, gated: bool) -> Mapping[str, float]:

@@ -41,6 +41,7 @@ Subject = tuple[str, str]
 """`("volume", name)` or `("claim", "namespace/name")`."""
 
 WORKERS: Final = 10
+"""Objects released concurrently, where the client may make as many requests a second."""
 STEP: Final = 1_000
 """Objects processed without a pause when a term begins: some 5 ms."""
 AGAIN: Final = 0.1
@@ -64,6 +65,8 @@ class ReleaseController:
         announcer: ReleaseAnnouncer,
         metrics: ReservationMetrics,
         annotations: Annotations,
+        *,
+        workers: int = WORKERS,
     ) -> None:
         self._store = store
         self._rollback = rollback
@@ -74,6 +77,7 @@ class ReleaseController:
         self._announcer = announcer
         self._metrics = metrics
         self._annotations = annotations
+        self._workers = workers
         self._failures: dict[Subject, int] = {}
         self._clean_up = CleanUp(clock)
 
@@ -81,7 +85,7 @@ class ReleaseController:
         """Release what is due until the queue is shut down. Start it when all kinds are synced, not before."""
         with self._following():
             await self._look_at_all()
-            await self._queue.run(WORKERS, self.handle)
+            await self._queue.run(self._workers, self.handle)
 
     async def handle(self, subject: Subject) -> float | None:
         """Process an object, release it if it is time; return the seconds until its reservation ends."""

@@ -70,6 +70,10 @@ class ClusterSettings:
         _require(self.qps > 0, "qps", "more than 0", self.qps)
         _require(self.burst >= 1, "burst", "at least 1", self.burst)
 
+    def at_once(self, most: int) -> int:
+        """Return how many are written concurrently: a write that waits for its turn rests on checks that grow old."""
+        return max(1, min(most, int(self.qps)))
+
 
 @dataclass(frozen=True, slots=True)
 class BindingSettings(AnnotationPrefix):
@@ -82,7 +86,7 @@ class BindingSettings(AnnotationPrefix):
     reservation_ttl: Duration = timedelta(minutes=10)
     """How long a reservation is valid. The default is the time kube-scheduler waits for a bind (bindTimeoutSeconds)."""
     concurrency: int = 10
-    """Pods whose volumes are written concurrently; more would only queue at the API server."""
+    """Pods whose volumes are written concurrently, at most one for each request a second."""
     annotation_prefix: str = DEFAULT_PREFIX
     """Prefix of the annotations and of the scheduling gate. Extender, scheduler and agents must use the same."""
     allow_delete_policy: bool = False

@@ -14,7 +14,7 @@ from binder.controllers.hold_controller import HoldController
 from binder.controllers.nodes_to_come import NodesToCome
 from binder.controllers.planner import Planner, Solving
 from binder.controllers.reconciler import Reconciler
-from binder.controllers.release_controller import ReleaseController, Subject
+from binder.controllers.release_controller import WORKERS, ReleaseController, Subject
 from binder.controllers.wakeups import Wakeups
 from binder.data_sources.snapshots import Snapshots
 from binder.health.health_update import HealthUpdateSettings
@@ -157,9 +157,10 @@ def compose(  # noqa: PLR0913 - all that a term needs of its process, by name
     solving = solving or SolverProcess(metrics.solver).session
     annotations, planning = settings.binding.annotations, plan_settings(settings)
     acting = ActSettings(annotations, settings.binding.reservation_ttl)
-    turns, locks = asyncio.Semaphore(settings.binding.concurrency), KeyedLocks()
+    at_once = settings.cluster.at_once(settings.binding.concurrency)
+    turns, locks = asyncio.Semaphore(at_once), KeyedLocks()
     # Its own: a pod whose volumes are bound does not wait until those of all others are.
-    lifts = asyncio.Semaphore(settings.binding.concurrency)
+    lifts = asyncio.Semaphore(at_once)
     pods: WorkQueue[str] = WorkQueue(clock, rng, metrics.queues.of("pods"))
     subjects: WorkQueue[Subject] = WorkQueue(clock, rng, metrics.queues.of("reservations"))
     volumes: WorkQueue[str] = WorkQueue(clock, rng, metrics.queues.of("volumes"))
@@ -206,6 +207,7 @@ def compose(  # noqa: PLR0913 - all that a term needs of its process, by name
         ReleaseAnnouncer(events),
         metrics.reservations,
         annotations,
+        workers=settings.cluster.at_once(WORKERS),
     )
     health_controller = HealthController(
         store=store,

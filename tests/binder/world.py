@@ -28,7 +28,14 @@ from kube.client.rate_limit import UNLIMITED, RateLimit, Unlimited
 from kube.leaderelection.leadership import Leadership
 from kube.store.store import Store
 from prebinder.config.feature_gates import ALL_ON, FeatureGates
-from prebinder.config.settings import BindingSettings, HealthSettings, HoldSettings, Settings, StaticMode
+from prebinder.config.settings import (
+    BindingSettings,
+    ClusterSettings,
+    HealthSettings,
+    HoldSettings,
+    Settings,
+    StaticMode,
+)
 from prebinder.controller.term import compose
 from prebinder.tracing.requests import TracedTransport
 from tests.binder.counts import Counts
@@ -125,6 +132,7 @@ class World:
 
     def settings(self) -> Settings:
         return Settings(
+            cluster=ClusterSettings() if self.qps is None else ClusterSettings(qps=self.qps),
             binding=BindingSettings(
                 mode=cast(StaticMode, self.mode),
                 reservation_ttl=self.ttl,

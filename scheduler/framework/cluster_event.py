@@ -41,9 +41,11 @@ class Wanted:
 
     `classes` are those of its claims without a volume, `volumes` the names of those it has or that are reserved for it,
     `drivers` those that have to attach something for it. `whole`: it was rejected before any node was evaluated.
-    `topology_keys` are those of the terms by which placed pods keep it out, None if they were not looked up. `again_in`
-    are the seconds after which time alone may help, None if it cannot. Nothing else has to be known of what changes
-    later: it can only keep the pod out as well, or it requeues the pod.
+    `topology_keys` are those of the terms by which placed pods keep it out, None if they were not looked up. `sharing`
+    are the classes whose volumes are provisioned from the storage of `classes`, these included: a report about one of
+    them is about all. `again_in` are the seconds after which the pod is retried although nothing was reported that
+    helps it, None if nothing else can. Nothing else has to be known of what changes later: it can only keep the pod out
+    as well, or it requeues the pod.
     """
 
     classes: frozenset[str] = frozenset()
@@ -51,4 +53,5 @@ class Wanted:
     drivers: frozenset[str] = frozenset()
     whole: bool = False
     topology_keys: frozenset[str] | None = None
+    sharing: frozenset[str] = frozenset()
     again_in: float | None = field(default=None, compare=False)

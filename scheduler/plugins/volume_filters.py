@@ -92,7 +92,7 @@ def attachable(pod: Pod, change: ClusterEvent, wanted: Wanted | None) -> bool:
 
 def storage_shape(_: Pod, wanted: Wanted | None) -> Hashable:
     """Return what a hint about volumes depends on."""
-    return None if wanted is None else (wanted.classes, wanted.drivers, wanted.whole)
+    return None if wanted is None else (wanted.classes, wanted.sharing, wanted.drivers, wanted.whole)
 
 
 VOLUME_KINDS: Final[frozenset[Kind]] = frozenset({Node, Volume, StorageClass, CSINode, CSIDriver, CSIStorageCapacity})
@@ -313,17 +313,27 @@ def _can_be_made(change: ClusterEvent, wanted: Wanted) -> bool:
     if isinstance(old, StorageClass) or isinstance(new, StorageClass):
         names = {item.name for item in (old, new) if isinstance(item, StorageClass)}
         return not names.isdisjoint(wanted.classes)
-    if isinstance(new, CSIStorageCapacity):
-        before = old if isinstance(old, CSIStorageCapacity) else None
-        return new.storage_class in wanted.classes and _more_capacity(before, new)
+    if isinstance(old, CSIStorageCapacity) or isinstance(new, CSIStorageCapacity):
+        return _capacity_eased(old, new, wanted)
     # A driver that stops reporting its capacity has room everywhere.
     return isinstance(old, CSIDriver) and old.storage_capacity and not _tells_capacity(new)
 
 
-def _more_capacity(old: CSIStorageCapacity | None, new: CSIStorageCapacity) -> bool:
-    if old is None or (old.storage_class, old.node_topology) != (new.storage_class, new.node_topology):
+def _capacity_eased(old: object, new: object, wanted: Wanted) -> bool:
+    """Whether a report may leave more: one that is gone may have been the smallest of several about one storage."""
+    before, after = (item if isinstance(item, CSIStorageCapacity) else None for item in (old, new))
+    classes = {report.storage_class for report in (before, after) if report is not None}
+    return not classes.isdisjoint(wanted.classes | wanted.sharing) and _more_capacity(before, after)
+
+
+def _more_capacity(old: CSIStorageCapacity | None, new: CSIStorageCapacity | None) -> bool:
+    """Whether one volume may be larger, as upstream compares, or several together."""
+    if old is None or new is None or (old.storage_class, old.node_topology) != (new.storage_class, new.node_topology):
         return True
-    before, after = old.largest_volume, new.largest_volume
+    return _grew(old.largest_volume, new.largest_volume) or _grew(old.capacity, new.capacity)
+
+
+def _grew(before: int | None, after: int | None) -> bool:
     return after is not None and (before is None or after > before)
 
 

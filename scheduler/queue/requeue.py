@@ -23,7 +23,7 @@ from scheduler.cycle.cycle import Unschedulable
 from scheduler.cycle.decision_cost import constrain_few
 from scheduler.framework.cluster_event import ClusterEvent, Wanted
 from scheduler.framework.plugin import ScheduleResult
-from scheduler.queue.expiry import expires_in
+from scheduler.queue.expiry import expires_in, sharing
 from scheduler.state.attach_limits import attachments_of
 from scheduler.state.cluster import ClusterView
 
@@ -168,6 +168,7 @@ def wanted_by(unschedulable: Unschedulable) -> Wanted:
         drivers=frozenset(driver for driver, _ in attachments_of(pod, snapshot)),
         whole=judgement.rejection is not None,
         topology_keys=_topology_keys(pod, unschedulable.cluster),
+        sharing=sharing(judgement.info, unschedulable.cluster.storage),
         again_in=expires_in(judgement.info, unschedulable.cluster.storage, unschedulable.cluster.now),
     )
 

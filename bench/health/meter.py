@@ -7,13 +7,11 @@ from csi.sweep import SweepProgress
 
 
 class Meter:
-    """Ports of csi.drivers, csi.sweep and the periodic jobs: counts calls, keeps each driver's last sweep."""
+    """Ports of csi.drivers and csi.sweep: counts calls, keeps each driver's last sweep."""
 
     def __init__(self) -> None:
         self.calls = 0
         self.ended: dict[str, SweepProgress] = {}
-        self.skips: list[tuple[str, str]] = []
-        """Runs of jobs that did not happen, with the cause."""
 
     def exceeded(self, driver: str, limit: SizeLimit, details: str) -> None: ...
 
@@ -27,6 +25,3 @@ class Meter:
     def swept(self, progress: SweepProgress) -> None:
         if progress.seconds is not None:
             self.ended[progress.driver] = progress
-
-    def skipped(self, job: str, cause: str) -> None:
-        self.skips.append((job, cause))

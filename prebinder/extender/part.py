@@ -13,11 +13,12 @@ from kube.store.store import Store
 from prebinder.config.loopback import is_loopback
 from prebinder.config.settings import ExtenderSettings, Settings, parse_address
 from prebinder.errors import CommandError, UsageError
+from prebinder.metrics.extender import ExtenderMetrics
 from prebinder.serving.health_server import Check
 from prebinder.serving.serving_certificate import CertificateFiles, ServingCertificate
 
 if TYPE_CHECKING:
-    from prebinder.extender.server import ExtenderObserver, ExtenderServer
+    from prebinder.extender.server import ExtenderServer
 
 logger = logging.getLogger(__name__)
 
@@ -26,7 +27,7 @@ class ExtenderPart:
     """Create it before the store's first list. Without an address it does nothing and costs nothing."""
 
     def __init__(
-        self, settings: Settings, store: Store, not_ready: Check, clock: Clock, observer: "ExtenderObserver"
+        self, settings: Settings, store: Store, not_ready: Check, clock: Clock, metrics: ExtenderMetrics
     ) -> None:
         """`not_ready` returns why requests cannot be answered yet, None if they can. Raises UsageError."""
         self._clock = clock
@@ -34,16 +35,16 @@ class ExtenderPart:
         self._delay = settings.extender.shutdown_delay_duration.total_seconds()
         address = parse_address(settings.extender.bind_address)
         self._certificate = _certificate(settings.extender, address) if address else None
-        self._server = self._server_at(address, settings, store, observer) if address else None
+        self._server = self._server_at(address, settings, store, metrics) if address else None
 
     def _server_at(
-        self, address: tuple[str, int], settings: Settings, store: Store, observer: "ExtenderObserver"
+        self, address: tuple[str, int], settings: Settings, store: Store, metrics: ExtenderMetrics
     ) -> "ExtenderServer":
         from prebinder.extender.server import ExtenderServer, Listening  # noqa: PLC0415 - only where there is an address
         from scheduler.extender.extender import Extender  # noqa: PLC0415
 
         extender = Extender(store, settings.binding.annotations, frozenset(settings.extender.scheduler_names))
-        return ExtenderServer(extender, self._not_ready, Listening(*address, self._certificate), self._clock, observer)
+        return ExtenderServer(extender, self._not_ready, Listening(*address, self._certificate), self._clock, metrics)
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:

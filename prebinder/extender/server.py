@@ -17,6 +17,7 @@ from typing import Final, Protocol, Self
 from aiohttp import web
 
 from kube.clock import Clock
+from prebinder.metrics.extender import ExtenderMetrics
 from prebinder.serving.bodies import BODY_SECONDS, Bodies
 from prebinder.serving.health_server import Check
 from prebinder.serving.listening import listen
@@ -65,16 +66,6 @@ class Answers(Protocol):
     def preempt(self, body: bytes, now: datetime) -> Answer: ...
 
 
-class ExtenderObserver(Protocol):
-    """Counts requests."""
-
-    def began(self, verb: str) -> None: ...
-
-    def answered(self, verb: str, code: int, seconds: float) -> None: ...
-
-    def looked_at(self, verb: str, nodes_in: int, nodes_out: int) -> None: ...
-
-
 class ExtenderServer:
     """Serves while in `async with`. `port` is the port it listens on."""
 
@@ -84,13 +75,13 @@ class ExtenderServer:
         not_ready: Check,
         listening: Listening,
         clock: Clock,
-        observer: ExtenderObserver,
+        metrics: ExtenderMetrics,
     ) -> None:
         """`not_ready` returns why requests cannot be answered yet, None if they can."""
         self._not_ready = not_ready
         self._listening = listening
         self._clock = clock
-        self._observer = observer
+        self._metrics = metrics
         self._step = answers.step
         self._verbs = {"filter": answers.filter, "prioritize": answers.prioritize, "preempt": answers.preempt}
         self._open = AsyncExitStack()
@@ -120,7 +111,7 @@ class ExtenderServer:
     def _handler(self, verb: str) -> Callable[[web.Request], Awaitable[web.Response]]:
         async def handler(request: web.Request) -> web.Response:
             began, code = self._clock.monotonic(), 0
-            self._observer.began(verb)
+            self._metrics.began(verb)
             try:
                 response = await self._respond(verb, request)
                 code = response.status
@@ -135,7 +126,7 @@ class ExtenderServer:
                 raise
             finally:
                 # 0: the client disconnected before there was a response.
-                self._observer.answered(verb, code, self._clock.monotonic() - began)
+                self._metrics.answered(verb, code, self._clock.monotonic() - began)
             return response
 
         return handler
@@ -156,7 +147,7 @@ class ExtenderServer:
             logger.exception("Request failed", extra={"verb": verb})
             text = "this is a bug in pvc-prebinder; the traceback is in its log"
             return _rejection(HTTPStatus.INTERNAL_SERVER_ERROR, text)
-        self._observer.looked_at(verb, answer.nodes_in, answer.nodes_out)
+        self._metrics.looked_at(verb, answer.nodes_in, answer.nodes_out)
         return web.Response(body=answer.body, content_type="application/json")
 
     async def _answer(self, verb: str, body: bytes) -> Answer:

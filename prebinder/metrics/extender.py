@@ -14,7 +14,7 @@ _VERBS = ("filter", "prioritize", "preempt")
 
 
 class ExtenderMetrics:
-    """Port of prebinder.extender.server."""
+    """Requests that prebinder.extender.server answers; code 0 for a client that left before."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._seconds = Histogram(

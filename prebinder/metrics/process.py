@@ -44,4 +44,5 @@ class JobMetrics:
                 self._skipped.labels(job, cause)
 
     def skipped(self, job: str, cause: str) -> None:
+        """`cause` is missed, still_running or failed."""
         self._skipped.labels(job, cause).inc()

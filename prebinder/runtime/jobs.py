@@ -12,12 +12,13 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from apscheduler.events import EVENT_JOB_ERROR, EVENT_JOB_MAX_INSTANCES, EVENT_JOB_MISSED
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
 from kube.clock import Clock
+from prebinder.metrics.process import JobMetrics
 
 CLOCK_CHECK_SECONDS: Final = 5.0
 SET_BACK_SECONDS: Final = 1.0
@@ -45,18 +46,11 @@ class Job:
     at_once: int = 1
 
 
-class JobObserver(Protocol):
-    """Counts what did not happen."""
-
-    def skipped(self, job: str, cause: str) -> None:
-        """`cause` is missed, still_running or failed."""
-
-
 @contextmanager
-def scheduled(jobs: Mapping[str, Job], observer: JobObserver, clock: Clock) -> Iterator[None]:
+def scheduled(jobs: Mapping[str, Job], metrics: JobMetrics, clock: Clock) -> Iterator[None]:
     """Run the jobs while inside the context."""
     scheduler: Any = AsyncIOScheduler(timezone=UTC)
-    scheduler.add_listener(lambda event: observer.skipped(event.job_id, _CAUSES[event.code]), sum(_CAUSES))
+    scheduler.add_listener(lambda event: metrics.skipped(event.job_id, _CAUSES[event.code]), sum(_CAUSES))
     stopping = asyncio.Event()
     for name, job in jobs.items():
         scheduler.add_job(

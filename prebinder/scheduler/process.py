@@ -92,9 +92,8 @@ class SchedulerProcess:
             access.api(), clock, instruments.events, controller=DEFAULT_PREFIX + COMPONENT, instance=identity
         )
         about = ObjectRef(LEASES.api_version, LEASES.kind, lease.name, namespace)
-        self._configuration.observers.append(
-            ConfigurationNews(instruments.configuration, self._recorder, about, clock, self._rules_changed)
-        )
+        news = ConfigurationNews(instruments.configuration, self._recorder, about, clock, self._rules_changed)
+        self._configuration.changed.append(news.configuration_changed)
         self._cache = Informers(access.api(), watches.collections, prefix, clock, rng, instruments.watches)
         self._elector = Candidate(identity, namespace, rng).elector(access, lease, instruments.leader)
         self._heartbeat = Heartbeat(clock)

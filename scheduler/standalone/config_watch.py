@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import Final, NoReturn, Protocol
+from typing import Final, NoReturn
 
 from kube.clock import Clock, every
 from kube.configuration.document import ConfigurationError
@@ -31,26 +31,22 @@ class ReloadOutcome(StrEnum):
     REJECTED = "rejected"
 
 
-class ReloadObserver(Protocol):
-    """Is notified of each change: for the metric and the Event."""
-
-    def configuration_changed(self, outcome: ReloadOutcome, problem: str) -> None:
-        """`problem` names the place of the error; empty if the configuration was applied."""
-
-
 class ConfigurationInForce:
-    """Holds the latest valid configuration, and notifies `observers` of each change, and of a rejected file."""
+    """Holds the latest valid configuration, and calls `changed` with each outcome, of a file that is rejected too.
+
+    Its text names the place of the error; it is empty if the configuration was applied.
+    """
 
     def __init__(self, current: Configuration, parse: Parse) -> None:
         self.current = current
-        self.observers: list[ReloadObserver] = []
+        self.changed: list[Callable[[ReloadOutcome, str], None]] = []
         self._parse = parse
         self._changing = asyncio.Lock()
 
     async def apply(self, content: bytes) -> None:
         """Apply a configuration, from any source. Raises ConfigurationError, and then nothing has changed.
 
-        Of two concurrent calls the later one wins. Observers are not notified of an invalid one: the caller is.
+        Of two concurrent calls the later one wins. Only the caller is notified of an invalid one.
         """
         async with self._changing:
             # In a thread, because a megabyte of YAML takes seconds, and pods are scheduled meanwhile.
@@ -58,8 +54,8 @@ class ConfigurationInForce:
             self._report(ReloadOutcome.APPLIED, "")
 
     def _report(self, outcome: ReloadOutcome, problem: str) -> None:
-        for observer in self.observers:
-            observer.configuration_changed(outcome, problem)
+        for notify in self.changed:
+            notify(outcome, problem)
 
 
 class WatchedConfiguration(ConfigurationInForce):

@@ -9,9 +9,11 @@ from io import BytesIO
 from pathlib import Path
 
 import aiohttp
+from prometheus_client import CollectorRegistry
 
 from devcluster.credentials.certificates import Authority, KeyPair
 from prebinder.extender.server import RECHECK_SECONDS, Answers, ExtenderServer, Listening
+from prebinder.metrics.extender import ExtenderMetrics
 from prebinder.serving.health_server import Check
 from prebinder.serving.serving_certificate import ServingCertificate
 from tests.fake_clock import FakeClock
@@ -19,25 +21,29 @@ from tests.fake_clock import FakeClock
 LOOPBACK = "127.0.0.1"
 
 
-class Counts:
-    """Implements prebinder.extender.server.Observer."""
+class Counts(ExtenderMetrics):
+    """Keeps the requests one by one as well."""
 
     def __init__(self) -> None:
+        super().__init__(CollectorRegistry())
         self.inflight = 0
         self.codes: list[tuple[str, int]] = []
         self.nodes: list[tuple[str, int, int]] = []
         self.some_began, self.some_ended = asyncio.Event(), asyncio.Event()
 
     def began(self, verb: str) -> None:
+        super().began(verb)
         self.inflight += 1
         self.some_began.set()
 
     def answered(self, verb: str, code: int, seconds: float) -> None:
+        super().answered(verb, code, seconds)
         self.inflight -= 1
         self.codes.append((verb, code))
         self.some_ended.set()
 
     def looked_at(self, verb: str, nodes_in: int, nodes_out: int) -> None:
+        super().looked_at(verb, nodes_in, nodes_out)
         self.nodes.append((verb, nodes_in, nodes_out))
 
 

@@ -4,16 +4,20 @@ import asyncio
 import logging
 
 import pytest
+from prometheus_client import CollectorRegistry
 
+from prebinder.metrics.process import JobMetrics
 from prebinder.runtime.jobs import CLOCK_CHECK_SECONDS, Job, scheduled
 from tests.fake_clock import FakeClock
 
 
-class Skipped:
+class Skipped(JobMetrics):
     def __init__(self) -> None:
+        super().__init__(CollectorRegistry(), ())
         self.seen: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
 
     def skipped(self, job: str, cause: str) -> None:
+        super().skipped(job, cause)
         self.seen.put_nowait((job, cause))
 
 

@@ -32,7 +32,7 @@ def read(text: str) -> Configuration:
 
 def watching(path: Path, recorded: RecordedReloads) -> WatchedConfiguration:
     watched = WatchedConfiguration(path, read)
-    watched.observers.append(recorded)
+    watched.changed.append(recorded.configuration_changed)
     return watched
 
 

@@ -10,8 +10,7 @@ from rich.text import Text
 
 from scheduler.simulator.nodes_needed import NodesNeeded
 from scheduler.simulator.summary import Summary, Use
-from why.rendering.lines import plain
-from why.rendering.tables import PlainTable, console_for
+from why.rendering.tables import PlainTable, console_for, plain
 
 _MAX_NAMED: Final = 10
 """Pods named in a table; JSON has all."""

@@ -14,8 +14,8 @@ from binder.matching.match import Match
 from binder.matching.matching import class_of
 from binder.matching.rejection import Reason, Rejection
 from kube.objects.model import Node, Volume
-from why.rendering.lines import json_of, plain
-from why.rendering.tables import PlainTable, print_unbroken
+from why.rendering.lines import json_of
+from why.rendering.tables import PlainTable, plain, print_unbroken
 
 HEADER: Final = b'{"apiVersion":"pvc-prebinder/v1alpha1","kind":"MatchReport","claims":['
 

@@ -11,8 +11,8 @@ from rich.text import Text
 from binder.matching.rejection import Reason, Rejection
 from scheduler.volumes.node_answer import NodeAnswer
 from why.match.pods import PodAnswer
-from why.rendering.lines import json_of, plain
-from why.rendering.tables import PlainTable, print_unbroken
+from why.rendering.lines import json_of
+from why.rendering.tables import PlainTable, plain, print_unbroken
 
 _MAX_VOLUMES_NAMED = 3
 

@@ -7,16 +7,10 @@ import sys
 from typing import Final
 
 import msgspec
-from rich.text import Text
 
 from kube.plain_text import printable, printable_json
 
 _WARNING: Final = "pvc-prebinder"
-
-
-def plain(text: str, style: str = "") -> Text:
-    """Return a text for a console or a cell, which is never markup."""
-    return Text(printable(text), style=style)
 
 
 def write_line(text: str) -> None:

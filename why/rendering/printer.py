@@ -12,8 +12,8 @@ from rich.console import Console
 from binder.matching.rejection import Reason
 from why.facts.facts import ABSENT, FORBIDDEN
 from why.rendering.documents import as_json, as_names, as_yaml
-from why.rendering.lines import plain
 from why.rendering.overview import print_overview
+from why.rendering.tables import plain
 from why.rendering.text import print_report
 from why.report.report import WhyReport
 

@@ -10,10 +10,15 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from why.rendering.lines import plain
+from kube.plain_text import printable
 
 _MAX_WIDTH: Final = 1 << 16
 """Columns if the output is not a terminal: a program reads it by lines."""
+
+
+def plain(text: str, style: str = "") -> Text:
+    """Return a text for a console or a cell, which is never markup."""
+    return Text(printable(text), style=style)
 
 
 class PlainTable(Table):

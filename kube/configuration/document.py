@@ -4,46 +4,28 @@ pydantic decodes. It is imported when a document is read: a process that is conf
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, is_dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import yaml
 
+from kube.configuration.fields import CAMEL_KEYS, show
 from kube.configuration.nearest import did_you_mean, nearest
 from kube.configuration.strict_yaml import line_of, load_strictly
 from kube.rules.duration import format_duration
 
 if TYPE_CHECKING:
-    from pydantic import GetCoreSchemaHandler, TypeAdapter, ValidationError
+    from pydantic import TypeAdapter, ValidationError
     from pydantic.json_schema import GenerateJsonSchema
-    from pydantic_core import CoreSchema, ErrorDetails
+    from pydantic_core import ErrorDetails
 
 API_VERSION: Final = "config.pvc-prebinder/v1alpha1"
-
-
-def camel(name: str) -> str:
-    """Return a field's name as a key: `reservation_ttl` is `reservationTTL`."""
-    first, *rest = name.split("_")
-    return first + "".join({"ttl": "TTL", "https": "HTTPS", "url": "URL"}.get(word, word.capitalize()) for word in rest)
-
-
-CAMEL_KEYS: Final[Mapping[str, object]] = {
-    "extra": "forbid",
-    "alias_generator": camel,
-    "use_attribute_docstrings": True,
-}
-"""The `__pydantic_config__` of a dataclass that appears in a file: keys in camelCase, and no others."""
 
 T = TypeVar("T")
 Place = tuple[str | int, ...]
 Schema = Mapping[str, Any]
-
-_MAX_SHOWN: Final = 60
-"""Characters of a wrong value that are shown."""
-_MAX_NUMBER_BITS: Final = 100
-"""Bits. Python does not print numbers of thousands of digits."""
 
 
 class ConfigurationError(ValueError):
@@ -59,34 +41,6 @@ class ConfigurationError(ValueError):
         self.place = place
         self.problem = problem
         self.line = line
-
-
-@dataclass(frozen=True, slots=True)
-class AsText(Generic[T]):
-    """Annotates a field whose value is text in a file.
-
-    `read` raises ValueError with a sentence for the user, `write` returns what it reads back, `expected` describes it.
-    """
-
-    read: Callable[[str], T]
-    write: Callable[[T], str]
-    expected: str
-
-    def __get_pydantic_core_schema__(self, _source: object, _handler: "GetCoreSchemaHandler") -> "CoreSchema":
-        from pydantic_core import core_schema  # noqa: PLC0415 - only pydantic calls this
-
-        return core_schema.no_info_plain_validator_function(
-            self._read,
-            json_schema_input_schema=core_schema.str_schema(),
-            serialization=core_schema.plain_serializer_function_ser_schema(
-                self.write, return_schema=core_schema.str_schema()
-            ),
-        )
-
-    def _read(self, value: object) -> T:
-        if not isinstance(value, str):
-            raise ValueError(f"expected {self.expected}, found {show(value)}")
-        return self.read(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,25 +157,6 @@ def path_of(place: Place) -> str:
     for step in place:
         path += f"[{step}]" if isinstance(step, int) else f".{step}" if path else step
     return path
-
-
-def show(value: object) -> str:
-    """Return a value as its author wrote it, shortened."""
-    match value:
-        case None:
-            return "nothing"
-        case bool():
-            return str(value).lower()
-        case int() if value.bit_length() > _MAX_NUMBER_BITS:
-            return "a very long number"
-        case int() | float():
-            return str(value)
-        case str():
-            return f'"{value[:_MAX_SHOWN]}"'
-        case bytes():
-            return "bytes"
-        case _:
-            return "a list" if isinstance(value, list | tuple) else "a mapping"
 
 
 _EXPECTED: Final[Mapping[str, str]] = {

@@ -14,7 +14,7 @@ from binder.model.decision import Mode
 from binder.model.view import UnknownHealth
 from binder.reservation.contract import DEFAULT_PREFIX
 from csi.client.endpoint import Endpoint, TlsFiles, parse_endpoint, reject_plain
-from kube.configuration.document import CAMEL_KEYS, AsText
+from kube.configuration.fields import CAMEL_KEYS, AsText
 from kube.rules.duration import format_duration, parse_duration
 from prebinder.config.annotation_prefix import AnnotationPrefix, reject_bad_prefix
 from prebinder.config.feature_gates import FeatureGates

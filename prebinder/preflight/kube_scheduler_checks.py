@@ -11,7 +11,8 @@ from datetime import timedelta
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
-from kube.configuration.document import CAMEL_KEYS, ConfigurationError, ConfigurationFile, show
+from kube.configuration.document import ConfigurationError, ConfigurationFile
+from kube.configuration.fields import CAMEL_KEYS, show
 from kube.rules.duration import format_duration, parse_duration
 from prebinder.config.loopback import is_loopback
 from prebinder.preflight.doctor_checks import Check, CheckState

@@ -11,7 +11,8 @@ from typing import Annotated, Final
 import yaml
 from annotated_types import Interval, Len
 
-from kube.configuration.document import API_VERSION, CAMEL_KEYS, AsText, ConfigurationError, ConfigurationFile
+from kube.configuration.document import API_VERSION, ConfigurationError, ConfigurationFile
+from kube.configuration.fields import CAMEL_KEYS, AsText
 from kube.rules.selectors import is_label_key
 from scheduler.framework.config_affinity import AffinityEntry, AffinityError, added_affinity, affinity_document
 from scheduler.framework.config_plugins import PluginEntry, check_known, decoded_args, plugin_config

@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 from annotated_types import Interval, Len
 
-from kube.configuration.document import CAMEL_KEYS
+from kube.configuration.fields import CAMEL_KEYS
 from kube.objects.constraints import PreferredNodes
 from kube.objects.labels import NodeSelector, NodeSelectorTerm, Requirement
 from kube.rules.selectors import term_problem

@@ -8,7 +8,8 @@ from typing import Annotated, Any, Final
 
 from annotated_types import Len
 
-from kube.configuration.document import CAMEL_KEYS, ConfigurationError, Place, decode_part, dump_part, path_of
+from kube.configuration.document import ConfigurationError, Place, decode_part, dump_part, path_of
+from kube.configuration.fields import CAMEL_KEYS
 from kube.configuration.nearest import nearest
 from scheduler.framework.profile import ProfileData, Thresholds
 from scheduler.framework.registry import Registry

@@ -8,17 +8,8 @@ from typing import Annotated, Any
 import pytest
 from pydantic import Field
 
-from kube.configuration.document import (
-    CAMEL_KEYS,
-    AsText,
-    ConfigurationError,
-    ConfigurationFile,
-    camel,
-    decode_part,
-    dump_part,
-    path_of,
-    show,
-)
+from kube.configuration.document import ConfigurationError, ConfigurationFile, decode_part, dump_part, path_of
+from kube.configuration.fields import CAMEL_KEYS, AsText, camel, show
 
 
 class Colour(StrEnum):

@@ -2,16 +2,18 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from binder.holds.ending import HoldCause, HoldEnding
-from binder.holds.hold_pass import HoldPlan, UnheldReplica
 from binder.reporting.hold_words import HELD, NOT_HELD, ordinals_text
 from binder.reporting.rejection_note import NOTE_BYTES, shortened
 from kube.client.event_recorder import EventDraft, EventSink, ObjectRef
 from kube.objects.stateful_set import StatefulSet
+
+if TYPE_CHECKING:
+    from binder.holds.hold_pass import HoldPlan, UnheldReplica
 
 REPEATED: Final = timedelta(minutes=30)
 """After that time a replica that still gets none is reported again: the API server forgets Events after an hour."""
@@ -56,7 +58,7 @@ class HoldAnnouncer:
         self._published: dict[str, tuple[str, datetime]] = {}
 
     def passed(
-        self, plan: HoldPlan, held: Mapping[str, Iterable[int]], owners: Mapping[str, StatefulSet], now: datetime
+        self, plan: "HoldPlan", held: Mapping[str, Iterable[int]], owners: Mapping[str, StatefulSet], now: datetime
     ) -> None:
         """Report on every set: `held` are by its key the ordinals that have all volumes after the pass."""
         unheld = {each.owner.key: each for each in plan.unheld}
@@ -72,7 +74,7 @@ class HoldAnnouncer:
         self,
         owner: StatefulSet,
         held: list[int],
-        unheld: UnheldReplica | None,
+        unheld: "UnheldReplica | None",
         endings: Iterable[HoldEnding],
         now: datetime,
     ) -> None:

@@ -8,9 +8,9 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
+from typing import TYPE_CHECKING
 
 from binder.controllers.health_controller import HealthController
-from binder.controllers.hold_controller import HoldController
 from binder.controllers.nodes_to_come import NodesToCome
 from binder.controllers.planner import Planner, Solving
 from binder.controllers.reconciler import Reconciler
@@ -18,13 +18,11 @@ from binder.controllers.release_controller import WORKERS, ReleaseController, Su
 from binder.controllers.wakeups import Wakeups
 from binder.data_sources.snapshots import Snapshots
 from binder.health.health_update import HealthUpdateSettings
-from binder.holds.limits import HoldLimits
 from binder.matching.matching import class_of
 from binder.matching.rejection import Reason
 from binder.model.view import PlanSettings
 from binder.reporting.announce import Announcer
 from binder.reporting.health_events import HealthAnnouncer
-from binder.reporting.hold_reports import HoldAnnouncer
 from binder.reporting.release_events import ReleaseAnnouncer
 from binder.reporting.tracing import UNTRACED, Tracing
 from binder.reservation.contract import Holder
@@ -56,6 +54,9 @@ from prebinder.controller.dry_run_report import Pass
 from prebinder.metrics.instruments import TermMetrics
 from prebinder.tracing.requests import TracedProbes
 
+if TYPE_CHECKING:
+    from binder.controllers.hold_controller import HoldController
+
 
 @dataclass(frozen=True, slots=True)
 class Term:
@@ -70,7 +71,7 @@ class Term:
     health_controller: HealthController
     reconciler: Reconciler | None
     release_controller: ReleaseController | None
-    hold_controller: HoldController | None
+    hold_controller: "HoldController | None"
     to_come: NodesToCome | None
     queues: Mapping[str, WorkQueue[str] | WorkQueue[Subject]]
     writers: asyncio.Semaphore
@@ -231,6 +232,10 @@ def compose(  # noqa: PLR0913 - all that a term needs of its process, by name
     }
     hold_controller = None
     if settings.holds_volumes:
+        from binder.controllers.hold_controller import HoldController  # noqa: PLC0415 - its rules, only where it is on
+        from binder.holds.limits import HoldLimits  # noqa: PLC0415
+        from binder.reporting.hold_reports import HoldAnnouncer  # noqa: PLC0415
+
         passes: WorkQueue[str] = WorkQueue(clock, rng, metrics.queues.of("holds"))
         queues["holds"] = passes
         hold_controller = HoldController(

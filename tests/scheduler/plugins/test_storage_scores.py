@@ -115,20 +115,6 @@ def dynamic(name: str, size: str, storage_class: str = "made") -> model.Claim:
             {"n1": 0},
             id="two-claims-of-one-class",
         ),
-        # Facts: TestScore of volumebinding/scorer_test.go, the default shape.
-        pytest.param([dynamic("data", "30Gi")], [report("n1", "100Gi")], {"n1": 70}, id="30-percent"),
-        pytest.param(
-            [dynamic("a", "30Gi"), dynamic("b", "60Gi", "other")],
-            [report("n1", "100Gi"), report("n1", "100Gi", "other")],
-            {"n1": 55},
-            id="mean-of-two-classes",
-        ),
-        pytest.param(
-            [dynamic("a", "50Gi"), dynamic("b", "100Gi", "other")],
-            [report("n1", "100Gi"), report("n1", "100Gi", "other")],
-            {"n1": 25},
-            id="one-of-two-classes-is-filled",
-        ),
         # Rules of our own.
         pytest.param(
             [dynamic("a", "30Gi"), dynamic("b", "61Gi", "other")],
@@ -165,6 +151,43 @@ def test_free_storage_of_the_drivers(
     assert scores(FreeStorage(), pod, cluster, list(expected)) == expected
 
 
+@pytest.mark.parametrize(
+    ("requested", "score"),
+    [
+        # Facts: TestScore of volumebinding/scorer_test.go, the default shape; the shape cannot be chosen here.
+        ((0,), 100),
+        ((30,), 70),
+        ((50,), 50),
+        ((100,), 0),
+        ((0, 0), 100),
+        ((0, 30), 85),
+        ((30, 30), 70),
+        ((30, 60), 55),
+        ((50, 50), 50),
+        ((50, 100), 25),
+        ((100, 100), 0),
+    ],
+    ids=str,
+)
+def test_what_stays_free_of_what_is_reported_for_each_class(requested: tuple[int, ...], score: int) -> None:
+    classes = ("made", "other")[: len(requested)]
+    claims = [dynamic(name, f"{size}Gi", name) for name, size in zip(classes, requested, strict=True)]
+    other = builders.storage_class("other", provisioner="disk.csi.example")
+    cluster = view(*ALONE, MADE, other, TRACKING, *claims, *(report("n1", "100Gi", name) for name in classes))
+    assert scores(FreeStorage(), builders.pod("new", claims=classes), cluster, ["n1"]) == {"n1": score}
+
+
+def test_a_pod_with_an_existing_volume_too_prefers_the_node_with_more_free_storage() -> None:
+    """kube-scheduler scores the existing volume alone: 50 for each ("storage capacity score with static binds")."""
+    volumes = [builders.volume(f"pv-{node}", size="100Gi", node=node) for node in ("n1", "n2", "n3")]
+    reports = [report("n1", "100Gi"), report("n2", "50Gi"), report("n3", "10Gi")]
+    claims = [dynamic("made", "10Gi"), builders.claim("data", size="50Gi")]
+    cluster = view(*ALONE, CLASS, MADE, TRACKING, *claims, *volumes, *reports)
+    pod = builders.pod("new", claims=["made", "data"])
+    assert scores(FreeStorage(), pod, cluster) == {"n1": 90, "n2": 80, "n3": 0}
+    assert scores(BestFit(), pod, cluster) == {"n1": 25, "n2": 25, "n3": 25}
+
+
 def test_free_storage_is_no_matter_of_drivers_that_do_not_report_it_nor_of_static_classes() -> None:
     pod = builders.pod("new", claims=["data"])
     untracked = view(*ALONE, MADE, dynamic("data", "10Gi"))
@@ -187,3 +210,20 @@ def test_best_fit_is_the_reverse_of_kube_schedulers_score_for_existing_volumes(
     volumes = [builders.volume(f"pv-{node}", size=size, node=node) for node, size in sizes.items()]
     cluster = view(*ALONE, CLASS, builders.claim(size="50Gi"), *volumes)
     assert scores(BestFit(), POD, cluster, list(sizes)) == {node: 100 - score for node, score in upstream.items()}
+
+
+def test_best_fit_is_the_reverse_for_two_claims_and_for_zones() -> None:
+    """Facts: "local volumes ... (multiple pvcs)", 63 and 25, and "zonal volumes ...", 75 and 50, of the same table."""
+    local = [
+        builders.volume(f"{kind}-{node}", size=size, node=node, storage_class=kind)
+        for node, size in (("n1", "200Gi"), ("n2", "100Gi"))
+        for kind in ("fast", "slow")
+    ]
+    both = [builders.claim(size="50Gi"), builders.claim("more", size="100Gi", storage_class="slow")]
+    pod = builders.pod("new", claims=["data", "more"])
+    cluster = view(*ALONE, CLASS, builders.storage_class("slow"), *both, *local)
+    assert scores(BestFit(), pod, cluster, ["n1", "n2"]) == {"n1": 100 - 63, "n2": 100 - 25}
+
+    zonal = [builders.volume("a", size="200Gi", zone="a"), builders.volume("b", size="100Gi", zone="b")]
+    cluster = view(*NODES, CLASS, builders.claim(size="50Gi"), *zonal)
+    assert scores(BestFit(), POD, cluster) == {"a1": 100 - 75, "a2": 100 - 75, "b1": 100 - 50}

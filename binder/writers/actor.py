@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import Final
 
 from msgspec import structs
@@ -40,6 +41,7 @@ from binder.writers.preconditions import Preconditions
 from binder.writers.rollback import Held, Rollback
 from binder.writers.unbound_proofs import UnboundProofs
 from binder.writers.write_checks import WriteChecks
+from kube.client.api import Check
 from kube.clock import Now
 from kube.errors import KubeError, Unavailable
 from kube.objects.api_resource import CLAIMS, VOLUMES
@@ -64,10 +66,11 @@ class Applier:
     settings: ActSettings
     holder: Holder
 
-    async def reserve_volumes(self, decision: Reserve, held: list[Held]) -> list[Volume]:
+    async def reserve_volumes(self, decision: Reserve, held: list[Held], check: Check) -> list[Volume]:
         """Reserve all volumes of the pod, recording in `held` what has to be rolled back if anything raises.
 
-        Raises EndedAttempt, KubeError if the API server fails, LeadershipLost.
+        `check` is repeated right before each write. Raises EndedAttempt, KubeError if the API server fails,
+        LeadershipLost.
         """
         now = self.clock.now()
         for placement in decision.placements:
@@ -76,7 +79,7 @@ class Applier:
         for placement in decision.placements:
             # Before the write: its response may be lost. Only what is reserved for the claim is rolled back.
             held.append((placement.claim, placement.volume.name))
-            volumes.append(await self._hold(placement, decision, now))
+            volumes.append(await self._hold(placement, decision, now, check))
         return volumes
 
     async def reserve_claims(self, decision: Reserve, volumes: Sequence[Volume]) -> None:
@@ -100,7 +103,7 @@ class Applier:
                 return
         raise LostPlacement(placement, f"an earlier reservation of claim {placement.claim.key} kept changing")
 
-    async def _hold(self, placement: Placement, decision: Reserve, now: datetime) -> Volume:
+    async def _hold(self, placement: Placement, decision: Reserve, now: datetime, check: Check) -> Volume:
         """Write one volume's side and confirm it; if a watch shows it as held already, it is read.
 
         So it is after a write whose response was lost, because that may have been executed.
@@ -114,7 +117,8 @@ class Applier:
                 volume, read = await self._same_offer(placement, volume, mode, now), True
                 continue
             try:
-                written = (await self.client.patch_volume(volume, self._body(placement, decision, now))).record
+                body, usable = self._body(placement, decision, now), self.checks.usable(placement, volume, check)
+                written = (await self.client.patch_volume(volume, body, check=usable)).record
             except (*FASTER, Unavailable):
                 volume, read = await self._same_offer(placement, volume, mode, now), True
                 continue
@@ -253,9 +257,10 @@ class Actor:
         async with self._turn(decision, held):
             in_time = self._is_in_time(began)
             decision = await self.preconditions.refreshed(decision)
+            check = partial(self.preconditions.require_standing, decision)
             if decision.mode is Mode.COMPLETE:
-                return Applied(tuple(await self.completer.complete(decision, held)))
-            volumes = await self.applier.reserve_volumes(decision, held)
+                return Applied(tuple(await self.completer.complete(decision, held, check)))
+            volumes = await self.applier.reserve_volumes(decision, held, check)
             if not in_time or all(_is_left_untouched(placement, decision.mode) for placement in decision.placements):
                 await self.applier.reserve_claims(decision, volumes)
                 return Applied(tuple(volumes))

@@ -35,6 +35,7 @@ from binder.writers.attempt import EndedAttempt, LostPlacement, same_offer, side
 from binder.writers.object_client import FASTER, TRIES, LiveVolume, ObjectClient
 from binder.writers.rollback import Held
 from binder.writers.write_checks import WriteChecks
+from kube.client.api import Check, nothing
 from kube.clock import Now
 from kube.errors import Unavailable
 from kube.objects.api_resource import CLAIMS, VOLUMES, Resource
@@ -59,15 +60,17 @@ class Completer:
     metrics: ReservationMetrics
     annotations: Annotations
 
-    async def complete(self, decision: Reserve, written: list[Held]) -> list[Volume]:
+    async def complete(self, decision: Reserve, written: list[Held], check: Check) -> list[Volume]:
         """Bind all claims of the pod, recording in `written` what has to be rolled back if this raises.
+
+        `check` is repeated right before each volume is committed.
 
         First every volume is committed, all or none; then the binds, which are independent, are finished concurrently.
         A loss after that point rolls back only what is not bound yet. Raises EndedAttempt, KubeError if the API server
         fails, LeadershipLost.
         """
         now = self.clock.now()
-        committed = [await self._commit(placement, now, written) for placement in decision.placements]
+        committed = [await self._commit(placement, now, written, check) for placement in decision.placements]
         claims = await side_by_side(self._second_look, decision.placements)
         steps = zip(decision.placements, claims, committed, strict=True)
         at = _At(decision.pod, decision.node)
@@ -109,9 +112,9 @@ class Completer:
             if names(live.record, claim):
                 return live
             try:
-                self.checks.require_healthy(placement, live.record)
                 body = bind_volume(live.record, claim, self.annotations)
-                return await self.client.patch_volume(live.record, body)
+                usable = self.checks.usable(placement, live.record, nothing)
+                return await self.client.patch_volume(live.record, body, check=usable)
             except FASTER:
                 self.metrics.conflicted(VOLUMES.plural, ConflictKind.RESOURCE_VERSION)
                 live = None
@@ -122,16 +125,16 @@ class Completer:
         volume = self.client.snapshot().volumes.get(name)
         return None if volume is None else LiveVolume(volume, msgspec.Raw(b""))
 
-    async def _commit(self, placement: Placement, now: datetime, ours: list[Held]) -> LiveVolume:
+    async def _commit(self, placement: Placement, now: datetime, ours: list[Held], check: Check) -> LiveVolume:
         """First write: the volume's claimRef. What another writer wrote there must not be rolled back.
 
         A write whose response was lost may have been executed, or may be yet: the claimRef then counts as ours.
         """
         claim, volume, in_doubt = placement.claim, placement.volume, False
         for _ in range(TRIES):
-            self.checks.require_healthy(placement, volume)
+            body, usable = bind_volume(volume, claim, self.annotations), self.checks.usable(placement, volume, check)
             try:
-                written = await self.client.patch_volume(volume, bind_volume(volume, claim, self.annotations))
+                written = await self.client.patch_volume(volume, body, check=usable)
             except (*FASTER, Unavailable) as failure:
                 if isinstance(failure, Unavailable) and not in_doubt:
                     in_doubt = True
@@ -207,9 +210,9 @@ class Completer:
         for _ in range(TRIES):
             if self._is_bound(placement, live.record):
                 return live
-            self.checks.require_healthy(placement, live.record)
+            usable = self.checks.usable(placement, live.record, nothing)
             try:
-                live = await self.client.patch_volume(live.record, volume_phase_bound(), "status")
+                live = await self.client.patch_volume(live.record, volume_phase_bound(), "status", usable)
             except FASTER:
                 self.metrics.conflicted(VOLUMES.plural, ConflictKind.RESOURCE_VERSION)
                 live = await self.checks.reread(placement, live.record.name)

@@ -10,7 +10,7 @@ import msgspec
 
 from binder.reservation.contract import Annotations
 from binder.reservation.writes import Patch
-from kube.client.api import KubeApi
+from kube.client.api import Check, KubeApi, nothing
 from kube.decoding.decode import decode_claim, decode_pod_record, decode_volume
 from kube.errors import Conflict, Invalid, NotFound
 from kube.objects.api_resource import CLAIMS, PODS, VOLUMES, Resource
@@ -48,8 +48,9 @@ async def patch_as_seen(  # noqa: PLR0913 - the shape of kube.client.api.KubeApi
     namespace: str = "",
     uid: str = "",
     subresource: str = "",
+    check: Check = nothing,
 ) -> msgspec.Raw:
-    """Merge-patch an object that is unchanged since it was read. Raises one of FASTER otherwise.
+    """Merge-patch an object that is unchanged since it was read, after `check`. Raises one of FASTER otherwise.
 
     Raises Invalid only if the API server, or a policy, does not accept this change of this very object. A field that
     became immutable in the meantime gives 422 as well, so the object is read again to distinguish the two.
@@ -63,6 +64,7 @@ async def patch_as_seen(  # noqa: PLR0913 - the shape of kube.client.api.KubeApi
             namespace=namespace,
             uid=uid,
             subresource=subresource,
+            check=check,
         )
     except Invalid as rejection:
         seen = msgspec.json.decode(await api.get(resource, name, namespace), type=_Head).metadata
@@ -111,17 +113,19 @@ class ObjectClient:
         raw = await self._read(PODS, key)
         return None if raw is None else self._took_pod(raw)
 
-    async def patch_volume(self, volume: Volume, body: Patch, subresource: str = "") -> LiveVolume:
-        """Patch a volume that is unchanged. Raises as `patch_as_seen`."""
-        return self._took_volume(await self._patch(VOLUMES, volume, body, subresource))
+    async def patch_volume(
+        self, volume: Volume, body: Patch, subresource: str = "", check: Check = nothing
+    ) -> LiveVolume:
+        """Patch a volume that is unchanged, after `check`. Raises as `patch_as_seen`."""
+        return self._took_volume(await self._patch(VOLUMES, volume, body, subresource, check))
 
-    async def patch_claim(self, claim: Claim, body: Patch, subresource: str = "") -> Claim:
-        """Patch a claim that is unchanged. Raises as `patch_as_seen`."""
-        return self._took_claim(await self._patch(CLAIMS, claim, body, subresource))
+    async def patch_claim(self, claim: Claim, body: Patch, subresource: str = "", check: Check = nothing) -> Claim:
+        """Patch a claim that is unchanged, after `check`. Raises as `patch_as_seen`."""
+        return self._took_claim(await self._patch(CLAIMS, claim, body, subresource, check))
 
-    async def patch_pod(self, pod: Pod, body: Patch) -> Pod:
-        """Patch a pod that is unchanged. Raises as `patch_as_seen`."""
-        return self._took_pod(await self._patch(PODS, pod, body))
+    async def patch_pod(self, pod: Pod, body: Patch, check: Check = nothing) -> Pod:
+        """Patch a pod that is unchanged, after `check`. Raises as `patch_as_seen`."""
+        return self._took_pod(await self._patch(PODS, pod, body, "", check))
 
     async def _read(self, resource: Resource, key: str) -> msgspec.Raw | None:
         namespace, _, name = key.rpartition("/")
@@ -131,7 +135,7 @@ class ObjectClient:
             return None
 
     async def _patch(
-        self, resource: Resource, seen: Volume | Claim | Pod, body: Patch, subresource: str = ""
+        self, resource: Resource, seen: Volume | Claim | Pod, body: Patch, subresource: str, check: Check
     ) -> msgspec.Raw:
         return await patch_as_seen(
             self._api,
@@ -142,6 +146,7 @@ class ObjectClient:
             namespace="" if isinstance(seen, Volume) else seen.namespace,
             uid=seen.uid,
             subresource=subresource,
+            check=check,
         )
 
     def _took_volume(self, raw: msgspec.Raw, as_of: int = 0) -> LiveVolume:

@@ -40,14 +40,11 @@ class Preconditions:
         """Return the decision with its present claims. Raises OutdatedDecision if it has to be made again."""
         await self.probe(decision)
         if decision.mode is Mode.ANNOTATE:
-            self._require_same(decision.pod, self._client.snapshot().pods.get(decision.pod.key))
+            self.require_standing(decision)
             return decision
         pod, claims = await self._pod_and_claims(decision)
         self._require_same(decision.pod, pod)
-        if not may_commit(decision.pod, self._client.snapshot()):
-            raise OutdatedDecision(f"kube-scheduler may be scheduling a pod with the claims of {decision.pod.key}")
-        if decision.new_node is None:
-            self._require_fit(decision.pod, decision.node, decision.volumes)
+        self.require_standing(decision)
         pairs = zip(claims, decision.placements, strict=True)
         return replace(decision, placements=tuple(Placement(claim, planned.volume) for claim, planned in pairs))
 
@@ -64,10 +61,19 @@ class Preconditions:
             side_by_side(self._claim, chosen),
         )
         self._require_same(decision.pod, pod)
-        if not may_commit(decision.pod, self._client.snapshot()):
-            raise OutdatedDecision(f"kube-scheduler may be scheduling a pod with the claims of {decision.pod.key}")
-        self._require_fit(decision.pod, decision.node, decision.volumes)
+        self.require_standing(decision)
         return claims
+
+    def require_standing(self, decision: Reserve | Provision) -> None:
+        """Raise OutdatedDecision if the decision is outdated by what is known now, without a request."""
+        snapshot = self._client.snapshot()
+        self._require_same(decision.pod, snapshot.pods.get(decision.pod.key))
+        if isinstance(decision, Reserve) and decision.mode is Mode.ANNOTATE:
+            return
+        if not may_commit(decision.pod, snapshot):
+            raise OutdatedDecision(f"kube-scheduler may be scheduling a pod with the claims of {decision.pod.key}")
+        if isinstance(decision, Provision) or decision.new_node is None:
+            self._require_fit(decision.pod, decision.node, decision.volumes)
 
     async def probe(self, decision: Reserve | Finish | Provision) -> None:
         """Obtain a recent verdict on each volume. Raises OutdatedDecision if a driver is slow."""

@@ -18,9 +18,10 @@ from binder.planning.let_go import leaves_a_node
 from binder.planning.pod_claims import awaits_bind
 from binder.reporting.announce import Announcer
 from binder.reservation.contract import Annotations
+from binder.writers.attempt import OutdatedDecision
 from binder.writers.object_client import FASTER, ObjectClient
 from kube.errors import Forbidden, TerminalError
-from kube.objects.model import Claim, Pod
+from kube.objects.model import Claim, Pod, Volume
 from kube.store.snapshot import Snapshot
 
 logger = logging.getLogger(__name__)
@@ -100,7 +101,7 @@ class SchedulingGate:
             seen = self._client.snapshot().pods.get(pod.key)
             if seen is None or seen.uid != pod.uid or not self._annotations.carries_gate(seen):
                 return True
-            return await self._stand(unread) and self._runs(seen, node) and await self._remove(seen)
+            return await self._stand(unread) and await self._remove(seen, unread, node)
 
     def _runs(self, pod: Pod, node: str) -> bool:
         """Whether the volumes of the pod leave it a node, as far as is known without a request."""
@@ -108,11 +109,16 @@ class SchedulingGate:
         waiting = waiting_pod(snapshot, self._annotations, pod)
         return waiting is None or leaves_a_node(waiting, snapshot.nodes, node)
 
-    async def _remove(self, pod: Pod) -> bool:
+    async def _remove(self, pod: Pod, unread: Mapping[str, KnownClaim], node: str) -> bool:
         left = [{"name": gate} for gate in self._annotations.other_gates(pod)]
+
+        def check() -> None:
+            if not (self._runs(pod, node) and all(self._stands(key, unread.get(key)) for key in pod.claim_keys)):
+                raise OutdatedDecision(f"the claims of pod {pod.key}, or their volumes, changed")
+
         try:
-            await self._client.patch_pod(pod, {"spec": {"schedulingGates": left or None}})
-        except FASTER:
+            await self._client.patch_pod(pod, {"spec": {"schedulingGates": left or None}}, check)
+        except (*FASTER, OutdatedDecision):
             return False
         except Forbidden as error:
             logger.warning("Not permitted to remove the scheduling gate", extra={"pod": pod.key, "error": str(error)})
@@ -122,6 +128,25 @@ class SchedulingGate:
             self._announcer.write_rejected(pod, error.message)
             raise
         return True
+
+    def _stands(self, key: str, known: KnownClaim | None) -> bool:
+        """Whether the claim is that of the decision and held, as far as is known without a request.
+
+        `known` is None for a claim that was bound, or written for, by the decision itself.
+        """
+        snapshot = self._client.snapshot()
+        claim = snapshot.claims.get(key)
+        if claim is None:
+            return known is not None and not known.uid
+        if known is not None and claim.uid != known.uid:
+            return False
+        volumes = _held(key, snapshot)
+        held = claim.bind_finished or any(self._is_for(claim, snapshot.volumes[name]) for name in volumes)
+        return held or (known is not None and not known.held and not volumes)
+
+    def _is_for(self, claim: Claim, volume: Volume) -> bool:
+        reservation = self._annotations.reservation_of(volume)
+        return is_mine(claim, volume) or (reservation is not None and reservation.is_for(claim))
 
     async def _stand(self, unread: Mapping[str, KnownClaim]) -> bool:
         """Whether these claims are still those of the decision, what was held is held, and none is deleted or lost."""
@@ -141,8 +166,6 @@ class SchedulingGate:
         """Whether one of the volumes is held for the claim, or none was ever reserved for it."""
         for name in sorted(volumes):
             live = await self._client.volume(name)
-            if live is not None:
-                reservation = self._annotations.reservation_of(live.record)
-                if is_mine(claim, live.record) or (reservation is not None and reservation.is_for(claim)):
-                    return True
+            if live is not None and self._is_for(claim, live.record):
+                return True
         return not volumes

@@ -12,6 +12,7 @@ import logging
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 from binder.model.decision import Applied, Outdated, Placement, Provision
 from binder.planning.pod_claims import open_claims
@@ -31,6 +32,7 @@ from binder.writers.keyed_locks import KeyedLocks
 from binder.writers.object_client import FASTER, TRIES, ObjectClient
 from binder.writers.preconditions import Preconditions, same_wish
 from binder.writers.write_checks import WriteChecks
+from kube.client.api import Check, nothing
 from kube.clock import Now
 from kube.objects.model import SELECTED_NODE, Claim, Pod, Volume, value_of
 
@@ -65,9 +67,12 @@ class SelectedNodes:
                 for placement in decision.placements:
                     await self._set_aside(placement)
                     await self._end_former(placement)
+                # Once the first is written, the others have to follow: a pod gets all of its volumes there, or none.
+                check: Check = partial(self.preconditions.require_standing, decision)
                 for claim in fresh:
                     on_node = provision_on(decision.node, self.clock.now(), self.annotations)
-                    written.append(await self._patch(claim, on_node))
+                    written.append(await self._patch(claim, on_node, check))
+                    check = nothing
             except EndedAttempt as ending:
                 for claim in reversed(written):
                     await self._take_back(claim, decision.node)
@@ -123,14 +128,14 @@ class SelectedNodes:
         kept = set_aside_of(volume, self.annotations) if volume is not None else None
         return kept is not None and kept.is_for(claim)
 
-    async def _patch(self, planned: Claim, body: Patch) -> Claim:
-        """Patch the claim as long as it wishes what was planned. Raises OutdatedDecision."""
+    async def _patch(self, planned: Claim, body: Patch, check: Check = nothing) -> Claim:
+        """Patch the claim as long as it wishes what was planned, after `check`. Raises OutdatedDecision."""
         claim: Claim | None = planned
         for _ in range(TRIES):
             if claim is None or not same_wish(claim, planned):
                 raise OutdatedDecision(f"claim {planned.key} {'was deleted' if claim is None else 'changed'}")
             try:
-                return await self.client.patch_claim(claim, body)
+                return await self.client.patch_claim(claim, body, check=check)
             except FASTER:
                 claim = await self.client.claim(planned.key)
         raise OutdatedDecision(f"claim {planned.key} kept changing")

@@ -13,6 +13,7 @@ from binder.planning.let_go import leaves_a_node
 from binder.writers.attempt import LostPlacement, OutdatedDecision
 from binder.writers.health_gate import HealthGate
 from binder.writers.object_client import LiveVolume, ObjectClient
+from kube.client.api import Check
 from kube.clock import Now
 from kube.objects.model import Pod, Volume
 
@@ -31,6 +32,15 @@ class WriteChecks:
         if live is None:
             raise LostPlacement(placement, f"volume {name} was deleted")
         return live
+
+    def usable(self, placement: Placement, volume: Volume, check: Check) -> Check:
+        """Return what is to be checked right before this volume is written: `check`, and `require_healthy`."""
+
+        def usable() -> None:
+            check()
+            self.require_healthy(placement, volume)
+
+        return usable
 
     def require_healthy(self, placement: Placement, volume: Volume) -> None:
         """Evaluate the version of the volume that is about to be written, or a newer one that is known.

@@ -65,6 +65,11 @@ _LIST: Final = msgspec.json.Decoder(_List)
 _EVENT: Final = msgspec.json.Decoder(WatchEvent)
 _OBJECT: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
+Check = Callable[[], None]
+
+
+def nothing() -> None: ...
+
 
 class KubeApi:
     """Typed access to one API server. Every method raises a kube.errors.KubeError, or what `fence` raises.
@@ -169,11 +174,13 @@ class KubeApi:
         namespace: str = "",
         uid: str = "",
         subresource: str = "",
+        check: Check = nothing,
     ) -> msgspec.Raw:
         """Merge-patch an object if it is unchanged since it was read, and return it as stored.
 
         Raises Conflict if it has changed since `resource_version` (or, with `uid`, was recreated). Fields that are not
-        named keep their values, unknown ones included.
+        named keep their values, unknown ones included. `check` is called after the wait for the request's turn; what it
+        raises is raised, and nothing is sent.
         """
         if not resource_version:
             raise ValueError("conditional_patch needs the resource version of the object the decision was made on")
@@ -187,15 +194,16 @@ class KubeApi:
             content_type=MERGE_PATCH,
             timeout=self._timeout,
         )
-        return await self._object(request)
+        return await self._object(request, check)
 
-    async def _object(self, request: Request) -> msgspec.Raw:
-        body = (await self._send(request)).body
+    async def _object(self, request: Request, check: Check = nothing) -> msgspec.Raw:
+        body = (await self._send(request, check)).body
         _decoded(_OBJECT, request, body)
         return msgspec.Raw(body)
 
-    async def _send(self, request: Request) -> Response:
+    async def _send(self, request: Request, check: Check = nothing) -> Response:
         began, status = await self._rate.turn(), 0
+        check()
         try:
             # Fenced only after the wait for its turn, next to the network: the term may have ended meanwhile.
             fenced = self._fence(replace(request, urgent=True) if self._urgent else request)

@@ -13,6 +13,7 @@ from binder.reservation.contract import DEFAULT_PREFIX, Annotations, ClaimReserv
 from binder.reservation.release import Cause
 from binder.writers.attempt import LostPlacement
 from binder.writers.rollback import Held
+from kube.client.api import nothing
 from kube.client.transport import Request, Response
 from kube.errors import LeadershipLost
 from tests.binder.stories import three_claims
@@ -270,7 +271,7 @@ async def test_a_volume_that_is_released_while_its_claim_waits_for_its_turn_is_l
     world.put(volume_object("pv-1"), claim_object("data"), pod_object("web", ["data"], unschedulable=True))
     process, decision = await decided(world, "pv-1")
     applier = process.reconciler.actor.applier
-    volumes = await applier.reserve_volumes(decision, [])
+    volumes = await applier.reserve_volumes(decision, [], nothing)
     world.server.change("persistentvolumes", "pv-1", lambda document: document["metadata"].pop("annotations"))
     world.server.feed(process.store)
     with pytest.raises(LostPlacement, match="released before its claim was written"):
@@ -285,7 +286,7 @@ async def test_what_is_held_for_a_claim_recreated_under_the_name_is_not_rolled_b
     process, planned = await decided(world, "pv-1")
     applier, decision = process.reconciler.actor.applier, replace(planned, mode=Mode.PREBIND)
     held: list[Held] = []
-    volumes = await applier.reserve_volumes(decision, held)
+    volumes = await applier.reserve_volumes(decision, held, nothing)
     world.server.remove("persistentvolumeclaims", "default/data")
     recreated = claim_object("data")
     recreated["metadata"]["uid"] = "uid-2"

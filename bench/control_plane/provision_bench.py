@@ -139,7 +139,7 @@ def run(quick: bool) -> list[Row]:
 async def _rows(put: Case) -> list[Row]:
     ours, theirs = await solve(put, ours=True), await solve(put, ours=False)
     total, case = len(put.puzzle.pods), put.name
-    later, share = ours.behind(theirs)
+    later, worst = ours.behind(theirs)
     what = f"{total} pods of two claims, {put.pools} pools"
     # What others have taken since the report nobody can know: those calls fail, and a pod may keep a part.
     whole, part, calls = (None, None, None) if put.others else (total, 0, 2)
@@ -153,7 +153,7 @@ async def _rows(put: Case) -> list[Row]:
             for share in SHARES
             if seen.after(share) < inf
         ),
-        Row(f"later than in-tree at the worst percentile, {case}", later, "s", f"the {share}th", at_most=0),
+        Row(f"later than in-tree at the worst percentile, {case}", later, "s", f"the {worst}th", at_most=0),
         Row(f"whole pods, in-tree, {case}", len(theirs.seconds), "pods", what),
         Row(f"pods with a part, in-tree, {case}", theirs.partly, "pods"),
         Row(f"CreateVolume rejected, in-tree, {case}", theirs.rejected, "calls"),

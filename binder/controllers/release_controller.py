@@ -66,7 +66,7 @@ class ReleaseController:
         metrics: ReservationMetrics,
         annotations: Annotations,
         *,
-        workers: int = WORKERS,
+        workers: int,
     ) -> None:
         self._store = store
         self._rollback = rollback

@@ -46,8 +46,7 @@ async def installed_as(
 
     `limit` is how many of its volumes the node may have at once, 0 for any number.
     """
-    namespace = name.replace(".", "-")
-    text = _MANIFEST.read_text(encoding="utf-8").replace(NAME, name).replace(NAMESPACE, namespace)
+    namespace, text = _manifest_as(name)
     text = text.replace("attachRequired: false", f"attachRequired: {str(attached).lower()}")
     text = text.replace("- --publish=mount", f"- --publish=mount\n            - --max-volumes={limit}")
     yield await _installed(cluster, text, namespace, name)
@@ -61,8 +60,7 @@ async def pool(cluster: DevCluster, name: str, gibibytes: int) -> AsyncIterator[
     As with many drivers its controller is not the node plugin: it is a process of this machine, over the same
     directory.
     """
-    namespace = name.replace(".", "-")
-    text = _MANIFEST.read_text(encoding="utf-8").replace(NAME, name).replace(NAMESPACE, namespace)
+    namespace, text = _manifest_as(name)
     text = text.replace("topology.kubernetes.io/zone=zone-a", f"{HOSTNAME}=$(NODE)")
     text = text.replace("attachRequired: false", "attachRequired: false\n  storageCapacity: true")
     driver = await _installed(cluster, text, namespace, name)
@@ -75,6 +73,12 @@ async def pool(cluster: DevCluster, name: str, gibibytes: int) -> AsyncIterator[
         await provisioner.stop()
         await controller.stop()
         await cluster.run_kubectl("delete", "-f", "-", given=text)
+
+
+def _manifest_as(name: str) -> tuple[str, str]:
+    """Return the namespace and the manifest of the driver under another name."""
+    namespace = name.replace(".", "-")
+    return namespace, _MANIFEST.read_text(encoding="utf-8").replace(NAME, name).replace(NAMESPACE, namespace)
 
 
 async def _installed(cluster: DevCluster, text: str, namespace: str, name: str) -> Driver:

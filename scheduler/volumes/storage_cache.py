@@ -145,12 +145,21 @@ class StorageCache:
             self._nodes.update(self._attached_to.get(volume.name, {}).values())
 
     def _claim_changed(self, old: Claim | None, new: Claim | None) -> None:
+        if _owned_by(old) != _owned_by(new):
+            self._file_again(_owned_by(old), _owned_by(new))
         claim = new or old
         if claim is not None and (old is None or new is None or _kind_of(old) != _kind_of(new)):
             self._claims.add(claim.key)
             if len(self._claims) > _MAX_CHANGES:
                 self._everywhere = True
                 self._claims.clear()
+
+    def _file_again(self, *names: str) -> None:
+        """File free volumes again that a claim is, or was, bound to: cached results about them are outdated."""
+        for name in names if self._index is not None else ():
+            volume = self._store.volumes.items.get(name)
+            if volume is not None and volume.claim is None:
+                self._changed.setdefault(name, volume)
 
     def _class_changed(self, old: StorageClass | None, new: StorageClass | None) -> None:
         self._everywhere |= old is None or new is None or old.provisioner != new.provisioner
@@ -181,6 +190,11 @@ _NO_NAMES: Final[_Names] = Map()
 
 def _about_storage(csi_node: CSINode) -> tuple[object, object]:
     return csi_node.drivers, csi_node.storage
+
+
+def _owned_by(claim: Claim | None) -> str:
+    """Return the volume that the claim is bound to; empty if none (binder.assignment.volume_policy)."""
+    return claim.volume_name if claim is not None and claim.bind_completed else ""
 
 
 def _kind_of(claim: Claim) -> tuple[str, str | None]:

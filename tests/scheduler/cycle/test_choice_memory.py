@@ -136,6 +136,9 @@ class Storage(RuleBasedStateMachine):
             return with_fields(claim, annotations=builders.pairs({model.SELECTED_NODE: "n1"}))
         return claim
 
+    def claims_of(self, volume: str) -> tuple[str, ...]:
+        return self.store.snapshot().claims_by_volume[volume]
+
     def bind(self, placement: ScheduleResult) -> None:
         for claim, volume in placement.volumes.volumes:
             reference = model.ClaimReference(claim.namespace, claim.name, claim.uid)
@@ -151,6 +154,19 @@ class Storage(RuleBasedStateMachine):
 
 TestStorage = Storage.TestCase
 TestStorage.settings = settings(deadline=None, max_examples=40, stateful_step_count=30)
+
+
+def test_a_free_volume_that_a_claim_turns_out_to_be_bound_to_is_evaluated_again() -> None:
+    """A claim that is bound keeps the volume although its claimRef is gone; only the claim has changed."""
+    storage = Storage()
+    storage.begin(model.NO_PROVISIONER)
+    storage.pod_comes(["5Gi"], "bound", "")
+    storage.pod_comes(["5Gi", "5Gi"], "bound", "bound")
+    storage.pod_comes(["5Gi"], "bound", "")
+    storage.store.claims.delete(storage.claims_of("v1")[0])
+    for _ in range(3):
+        storage.pod_comes(["5Gi"], "bound", "")
+    assert {pod.node_name for pod in storage.store.pods.items.values()} == set(NODES)
 
 
 def test_a_volume_that_is_kept_for_another_is_evaluated_again() -> None:

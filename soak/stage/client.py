@@ -40,7 +40,8 @@ _KINDS: Final = {
     "ClusterRoleBinding": ("/apis/rbac.authorization.k8s.io/v1", "clusterrolebindings"),
     "RoleBinding": ("/apis/rbac.authorization.k8s.io/v1", "rolebindings"),
 }
-_CONCURRENT: Final = 50
+CONCURRENT: Final = 50
+"""Connections of a client."""
 
 
 class Rejected(Exception):
@@ -64,7 +65,7 @@ class Client:
         self._headers, self._timeout = headers or {}, aiohttp.ClientTimeout(total=seconds)
 
     async def __aenter__(self) -> Self:
-        connector = aiohttp.TCPConnector(ssl=self._trust, limit=_CONCURRENT)
+        connector = aiohttp.TCPConnector(ssl=self._trust, limit=CONCURRENT)
         self._session = aiohttp.ClientSession(
             self._server, connector=connector, timeout=self._timeout, headers=self._headers
         )

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterable
 import aiohttp
 
 from devcluster.cluster import DevCluster
-from soak.stage.client import Client, Document, Rejected, path
+from soak.stage.client import CONCURRENT, Client, Document, Rejected, path
 
 __all__ = ["Admin", "Document", "Rejected"]
 
@@ -21,10 +21,16 @@ class Admin(Client):
         super().__init__(cluster.server, cluster.trust, headers, seconds=60)
 
     async def create_at_once(self, documents: Iterable[Document]) -> None:
-        """Create many, as fast as the connection allows."""
+        """Create many, as fast as the connections allow. The time limit of a request counts from its turn on."""
+        turns = asyncio.Semaphore(CONCURRENT)
+
+        async def in_turn(document: Document) -> None:
+            async with turns:
+                await self._create(document)
+
         async with asyncio.TaskGroup() as tasks:
             for document in documents:
-                tasks.create_task(self._create(document))
+                tasks.create_task(in_turn(document))
 
     async def find(self, kind: str, name: str, namespace: str = "") -> Document | None:
         """Return the object, or None if there is none."""

@@ -70,9 +70,11 @@ def _verdicts(room: str, each: int, seed: int, *, again: bool) -> list[str]:
     tests = [str(path) for path in sorted((ROOT / "tests" / room).glob("test_*.py"))]
     if not tests:
         return []
-    subprocess.run(
+    ended = subprocess.run(
         [sys.executable, *PYTEST, *tests], check=False, cwd=ROOT, env={**os.environ, "MUTANTS": json.dumps(what)}
     )
+    if ended.returncode < 0:
+        sys.exit(f"{room}: signal {-ended.returncode} ended it before all were judged: run it again to continue")
     known = dict(json.loads(line) for line in kept.read_text().splitlines()) if kept.exists() else {}
     return [known[key] for key, _ in sample(files, each, seed) if key in known]
 

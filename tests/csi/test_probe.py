@@ -230,9 +230,7 @@ async def test_no_driver_at_all(probe: DriverProbe) -> None:
 
 
 @pytest.mark.parametrize("state", [HealthState.HEALTHY, HealthState.UNKNOWN])
-async def test_before_a_driver_has_said_what_it_can_do_a_probe_would_learn_no_more(
-    probe: DriverProbe, state: HealthState
-) -> None:
+async def test_without_known_capabilities_another_probe_is_not_needed(probe: DriverProbe, state: HealthState) -> None:
     assert probe.session.agreed is None
     assert probe.is_complete(Verdict(state, "Reason", "", "driver", EPOCH))
 

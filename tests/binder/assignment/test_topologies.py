@@ -58,5 +58,5 @@ def test_among_many_topologies_those_are_found_that_an_affinity_means(
     nodes = Map({f"n{number:02}": node(f"n{number:02}") for number in range(20)})
     affinity = NodeSelector((NodeSelectorTerm((Requirement(HOSTNAME, operator, values),)),))
     index = VolumeIndex.of([volume("pv-1", node_affinity=affinity)])
-    found = topologies_of(nodes, index, [DEMAND], Groupings()).reaching(affinity)
-    assert {each.name for topology in found for each in topology.nodes} == reached
+    reaching = topologies_of(nodes, index, [DEMAND], Groupings()).reaching(affinity)
+    assert {each.name for topology in reaching for each in topology.nodes} == reached

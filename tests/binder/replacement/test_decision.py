@@ -328,7 +328,7 @@ def test_what_is_not_given_back(old: dict[str, Any], abandon: bool) -> None:
     assert isinstance(given_back(abandon=abandon, **old), NotReplaced)
 
 
-def test_a_kept_volume_that_becomes_unhealthy_costs_no_claim_whatever_an_earlier_replacement_left_on_it() -> None:
+def test_no_claim_is_deleted_for_a_kept_volume_that_became_unhealthy() -> None:
     """Its claimRef has the uid of an earlier claim: with that mark it looks like a bind that has begun."""
     left = {**KEPT, OURS.replaces: "default/data-db-2/uid-first/pv-first"}
     assert steps_of(given_back(turn=True, annotations=left))[0] == "delete data-db-2"

@@ -81,7 +81,7 @@ def test_a_volume_that_is_being_made_for_another_node_is_not_made_for_this_one(
     assert [rejection.reason for rejection in choice.rejections] == ([] if reason is None else [reason])
 
 
-def test_against_a_node_speak_the_volumes_that_a_pod_needs_and_those_that_it_has() -> None:
+def test_rejections_of_needed_volumes_come_with_those_of_bound_ones() -> None:
     own, unbound = (Rejection(Reason.NO_VOLUME_FITS, name, "a volume", "none") for name in ("own", "unbound"))
 
     def has(rejections: tuple[Rejection, ...]) -> NodeVolumes:

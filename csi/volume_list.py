@@ -57,9 +57,11 @@ class VolumeList:
             self._reading.cancel()
             await asyncio.gather(self._reading, return_exceptions=True)
 
-    def _ended(self, _: asyncio.Task[Listed]) -> None:
-        # Its result is not kept for those who come later.
+    def _ended(self, reading: asyncio.Task[Listed]) -> None:
+        # Its result is not kept for those who come later, nor its error reported if all who waited were cancelled.
         self._reading = None
+        if not reading.cancelled():
+            reading.exception()
 
     async def _read(self, handles: Collection[str]) -> Listed:
         negotiation = await self._session.negotiated()

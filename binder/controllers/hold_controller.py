@@ -30,7 +30,7 @@ from binder.writers.object_client import FASTER, ObjectClient
 from binder.writers.write_checks import WriteChecks
 from kube.background import Aside
 from kube.clock import Clock
-from kube.objects.model import Namespace, Volume
+from kube.objects.model import Claim, Namespace, Volume
 from kube.objects.stateful_set import StatefulSet
 from kube.store.store import Store
 from kube.workqueue import WorkQueue
@@ -161,15 +161,20 @@ class HoldController:
     async def _write(self, placement: Placement, owner: StatefulSet) -> Volume:
         """Raises EndedAttempt or one of FASTER if the volume cannot be held for the claim any more."""
         claim, volume = placement.claim, placement.volume
-        if await self._client.claim(claim.key) is not None or self._client.snapshot().volumes_by_claim.get(claim.key):
-            raise OutdatedDecision(f"claim {claim.key} exists, or a volume names it")
-        self._checks.require_healthy(placement, volume)
-        hold = ReplicaHold(claim.key, owner.uid, self._holder)
+        await self._client.claim(claim.key)  # From here on the store shows it, if there is one.
+        check = self._checks.usable(placement, volume, partial(self._require_to_come, claim))
+        body = hold_volume(ReplicaHold(claim.key, owner.uid, self._holder), claim, self._annotations)
         try:
-            return (await self._client.patch_volume(volume, hold_volume(hold, claim, self._annotations))).record
+            return (await self._client.patch_volume(volume, body, check=check)).record
         except FASTER:
             await self._client.volume(volume.name)
             raise
+
+    def _require_to_come(self, claim: Claim) -> None:
+        """Raise OutdatedDecision if the claim exists by what is known, or a volume names it."""
+        snapshot = self._client.snapshot()
+        if claim.key in snapshot.claims or snapshot.volumes_by_claim.get(claim.key):
+            raise OutdatedDecision(f"claim {claim.key} exists, or a volume names it")
 
     async def _take_back(self, written: list[Volume]) -> None:
         """What cannot be taken back now is half held, which the next pass completes or takes back."""

@@ -36,6 +36,7 @@ from binder.model.ledger import Ledger
 from binder.model.view import PlanSettings, View
 from binder.model.waiting_pod import Waiting, all_waiting, refreshed
 from binder.new_nodes.joining import with_new_nodes
+from binder.node_selection.selection import still_fits
 from binder.planning.claim_standing import mode_of
 from binder.planning.commitment import decisive
 from binder.planning.plan import Caches, holds_of, plan, selections_of
@@ -139,6 +140,14 @@ class Planner:
             for placement in decision.placements
         )
 
+    def has_room(self, decision: Provision) -> bool:
+        if self._provisioning is not None:
+            self._provisioning.ledger(self._store.snapshot(), self._clock.now())
+        return still_fits(self.view(), decision, self._clock.now())
+
+    def has_free_volume(self, claim: Claim) -> bool:
+        return _has(self._available.index, claim, 1)
+
     def withheld(self, decision: Reserve | Finish | Provision) -> Reject | None:
         """Return the rejection if the health of chosen volumes is unknown, now that they have been probed."""
         view, now = self.view(), self._clock.now()
@@ -155,7 +164,8 @@ class Planner:
 
     def settled(self, pod_key: str) -> None:
         """The store shows what became of the pod's decision, or nothing was written for it."""
-        self.ledger = self.ledger.without(*self._held_for(pod_key)).without_lift(pod_key).without_selections(pod_key)
+        held = [hold.volume for hold in self.ledger.of_pod(pod_key)]
+        self.ledger = self.ledger.without(*held).without_lift(pod_key).without_selections(pod_key)
 
     def doubted(self, pod_key: str) -> None:
         """An attempt at the pod's decision has ended, and the store may not show yet what it wrote."""
@@ -270,9 +280,6 @@ class Planner:
     def _is_held(self, placement: Placement) -> bool:
         hold = self.ledger.holds.get(placement.volume.name)
         return hold is not None and hold.claim_uid == placement.claim.uid
-
-    def _held_for(self, pod_key: str) -> list[str]:
-        return [hold.volume for hold in self.ledger.of_pod(pod_key)]
 
     def _volume_changed(self, old: Volume | None, new: Volume | None) -> None:
         self._available.changed(old, new)

@@ -49,6 +49,21 @@ def with_pinned(view: View, bookings: Bookings, now: datetime) -> View:
     return replace(view, pools=pools.pools)
 
 
+def still_fits(view: View, decision: Provision, now: datetime) -> bool:
+    """Whether the pools of the decision's node take its volumes beside all others that are selected there.
+
+    It was so when it was decided; since then a report may say that less is left.
+    """
+    node = view.snapshot.nodes.get(decision.node)
+    there = [each for each in view.ledger.selections.values() if each.node == decision.node]
+    if node is None or {claim.key for claim in decision.claims} - {each.claim_key for each in there}:
+        return False
+    pools = PassPools(view.snapshot, view.pools, now)
+    claims = (view.snapshot.claims.get(each.claim_key) for each in there)
+    pools.take_new([claim for claim in claims if claim is not None], node.name)
+    return pools.has_room(decision.claims, node.name)
+
+
 def largest_first(demands: Iterable[Demand]) -> list[Demand]:
     """Return demands with volumes to be made in the order in which they are placed."""
     return sorted(demands, key=_order)

@@ -13,7 +13,16 @@ import msgspec
 
 from binder.reservation.contract import Annotations, ClaimReservation, VolumeReservation, format_time
 from binder.reservation.pins import ReplicaHold, for_hold, hold_keys, names_as_pinned
-from kube.objects.model import BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE, Claim, Pod, Volume, value_of
+from kube.objects.model import (
+    BIND_COMPLETED,
+    BOUND_BY_CONTROLLER,
+    PROVISIONER_ANNOTATIONS,
+    SELECTED_NODE,
+    Claim,
+    Pod,
+    Volume,
+    value_of,
+)
 from kube.persistent_map import Map
 
 Patch = Mapping[str, Any]
@@ -49,9 +58,17 @@ def full_reference(claim: Claim) -> dict[str, str]:
     return name_reference(claim) | {"uid": claim.uid, "resourceVersion": str(claim.resource_version)}
 
 
-def provision_on(node: str, now: datetime, annotations: Annotations) -> Patch:
-    """Mode provision: the claim's volume is to be made for this node, as kube-scheduler selects one."""
-    return {"metadata": {"annotations": {SELECTED_NODE: node, annotations.selected_at: format_time(now)}}}
+def provision_on(node: str, now: datetime, annotations: Annotations, provisioner: str = "") -> Patch:
+    """Mode provision: the claim's volume is to be made for this node, as kube-scheduler selects one, and at once if the
+    provisioner is named.
+    """
+    named = dict.fromkeys(PROVISIONER_ANNOTATIONS, provisioner) if provisioner else {}
+    return {"metadata": {"annotations": {SELECTED_NODE: node, annotations.selected_at: format_time(now), **named}}}
+
+
+def name_provisioner(provisioner: str) -> Patch:
+    """Have the volume of a claim with a selected node made, as setClaimProvisioner in pv_controller.go does."""
+    return {"metadata": {"annotations": dict.fromkeys(PROVISIONER_ANNOTATIONS, provisioner)}}
 
 
 def withdraw_node(annotations: Annotations) -> Patch:

@@ -3,8 +3,10 @@
 Existing volumes for other claims are set aside before that, and committed when those to be made are bound: whatever
 fails in between leaves no volume bound to a pod whose others cannot be made there.
 
-The PV controller names the provisioner on a claim before any provisioner is called. So a selection of a claim without
-that name, in the very version that is written, is certainly without consequences: only such a one is taken back.
+No provisioner is called before it is named on the claim. So a selection of a claim without that name, in the very
+version that is written, is certainly without consequences: only such a one is taken back. The PV controller writes the
+name (setClaimProvisioner in pv_controller.go). We write it when the nodes of all claims are selected: that spares it a
+request for each claim, of which it has 20 a second, and an Event, for the volume often exists when it gets there.
 """
 
 import asyncio
@@ -13,13 +15,15 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from typing import Protocol
 
+from binder.matching.matching import class_of
 from binder.model.decision import Applied, Outdated, Placement, Provision
 from binder.planning.pod_claims import open_claims
 from binder.provisioning.claims_in_flight import is_begun
 from binder.reservation.contract import Annotations
 from binder.reservation.set_aside import end_set_aside, set_aside, set_aside_of
-from binder.reservation.writes import Patch, await_node, provision_on, withdraw_node
+from binder.reservation.writes import Patch, await_node, name_provisioner, provision_on, withdraw_node
 from binder.writers.attempt import (
     EndedAttempt,
     LostPlacement,
@@ -39,6 +43,16 @@ from kube.objects.model import SELECTED_NODE, Claim, Pod, Volume, value_of
 logger = logging.getLogger(__name__)
 
 
+class KnownStorage(Protocol):
+    """What is known of storage at this moment, by the planner."""
+
+    def has_room(self, decision: Provision) -> bool:
+        """Whether the pools of the decision's node still take its volumes."""
+
+    def has_free_volume(self, claim: Claim) -> bool:
+        """Whether an existing volume fits the claim: then the PV controller may bind that one."""
+
+
 @dataclass(frozen=True, slots=True)
 class SelectedNodes:
     """Selects nodes by a fenced API. `turns` bound how many pods are written concurrently."""
@@ -51,6 +65,7 @@ class SelectedNodes:
     clock: Now
     annotations: Annotations
     namespace: str
+    storage: KnownStorage
 
     async def select(self, decision: Provision) -> Applied | Outdated:
         """Select the node for all claims of the decision, or withdraw it where no provisioner can have been called.
@@ -67,17 +82,29 @@ class SelectedNodes:
                 for placement in decision.placements:
                     await self._set_aside(placement)
                     await self._end_former(placement)
-                # Once the first is written, the others have to follow: a pod gets all of its volumes there, or none.
-                check: Check = partial(self.preconditions.require_standing, decision)
+                # Once the first is written, the others follow as long as there is room: the pod is to run there.
+                check: Check = partial(self._require_standing, decision)
                 for claim in fresh:
-                    on_node = provision_on(decision.node, self.clock.now(), self.annotations)
+                    # What is written last can be named at once: nothing is left that could fail.
+                    provisioner = self._provisioner_of(claim) if claim is fresh[-1] else ""
+                    on_node = provision_on(decision.node, self.clock.now(), self.annotations, provisioner)
                     written.append(await self._patch(claim, on_node, check))
-                    check = nothing
+                    check = partial(self._require_room, decision)
             except EndedAttempt as ending:
                 for claim in reversed(written):
                     await self._take_back(claim, decision.node)
                 return Outdated(ending.outcome.why)
+            for claim in written[:-1]:
+                await self._name_provisioner(claim)
         return Applied(())
+
+    def _require_standing(self, decision: Provision) -> None:
+        self.preconditions.require_standing(decision)
+        self._require_room(decision)
+
+    def _require_room(self, decision: Provision) -> None:
+        if not self.storage.has_room(decision):
+            raise OutdatedDecision(f"the storage of node {decision.node} has no room any more for {decision.pod.key}")
 
     async def await_node(self, pod: Pod) -> bool:
         """Record on the pod's claims that it is left to kube-scheduler, for a node to come; False if one has changed.
@@ -139,6 +166,23 @@ class SelectedNodes:
             except FASTER:
                 claim = await self.client.claim(planned.key)
         raise OutdatedDecision(f"claim {planned.key} kept changing")
+
+    async def _name_provisioner(self, selected: Claim) -> None:
+        """Name it as the PV controller does, unless that was faster."""
+        provisioner = self._provisioner_of(selected)
+        known = self.client.snapshot().claims.get(selected.key, selected)
+        if provisioner and known.uid == selected.uid and not is_begun(known):
+            with suppress(*FASTER):
+                await self.client.patch_claim(known, name_provisioner(provisioner))
+
+    def _provisioner_of(self, claim: Claim) -> str:
+        """Return the name to be written; empty if only the PV controller can decide that a volume is made.
+
+        Without a CSIDriver the class may have another name than its driver, as those of migrated drivers do.
+        """
+        snapshot = self.client.snapshot()
+        provisioner = snapshot.classes[class_of(claim)].provisioner
+        return provisioner if provisioner in snapshot.csi_drivers and not self.storage.has_free_volume(claim) else ""
 
     async def _take_back(self, written: Claim, node: str) -> None:
         claim = await self.client.claim(written.key)

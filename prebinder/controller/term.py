@@ -188,7 +188,9 @@ def compose(  # noqa: PLR0913 - all that a term needs of its process, by name
         planner=planner,
         gate=gate,
         actor=Actor(preconditions, applier, completer, rollback, locks, turns),
-        selected_nodes=SelectedNodes(client, preconditions, checks, locks, turns, clock, annotations, namespace),
+        selected_nodes=SelectedNodes(
+            client, preconditions, checks, locks, turns, clock, annotations, namespace, planner
+        ),
         scheduling_gate=SchedulingGate(client, annotations, announcer, turns=lifts),
         announcer=announcer,
         wakeups=wakeups,

@@ -3,8 +3,11 @@
 import pytest
 
 from binder.model.decision import Mode
+from prebinder.config.settings import HoldSettings
+from tests.binder.holds.test_hold_controller import held, set_object
+from tests.binder.provisioner import SELECTED, gated, pool_world, selected
 from tests.binder.world import Process, World
-from tests.fakes.objects import claim_object, pod_object, volume_object
+from tests.fakes.objects import Object, claim_object, pod_object, volume_object
 
 
 def one_pod(mode: Mode) -> World:
@@ -56,3 +59,32 @@ async def test_a_gate_stays_if_the_claim_was_recreated_while_its_removal_waited(
         world.server.put(claim_object("data", uid="another"))
         await process.run(5)
         assert is_gated(world)
+
+
+async def test_no_node_is_selected_whose_storage_another_scheduler_gave_away_meanwhile() -> None:
+    world = pool_world({"node-a1": "100Gi"})
+    world.qps = 0.2
+    gated(world, "web", "60Gi")
+    gated(world, "other", "60Gi", gate=False)
+    async with world.process() as process:
+        while process.connection.requests < 2:  # the pod and the claim are read
+            await process.run(1)
+
+        def place(claim: Object) -> None:
+            claim["metadata"]["annotations"] = {SELECTED: "node-a1"}
+
+        world.server.change("persistentvolumeclaims", "default/other-0", place)
+        await process.run(60)
+    assert selected(world) == {"other-0": "node-a1"}
+
+
+async def test_no_volume_is_held_for_a_claim_that_was_created_meanwhile() -> None:
+    world = World(Mode.PREBIND, holds=HoldSettings(enabled=True, max_share=1.0), qps=0.2)
+    world.put({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}})
+    world.put(volume_object("pv-1"), set_object(templates=["data"]))
+    async with world.process() as process:
+        while process.connection.requests < 1:  # that there is no such claim is read
+            await process.run(1)
+        world.put(claim_object("data-db-0"))
+        await process.run(60)
+    assert held(world) == {}

@@ -1,5 +1,7 @@
 """Sweeps by lists: of unhealthy volumes (CSI 1.13), and of all (CSI 1.12). Volumes a, b and c are healthy."""
 
+import asyncio
+import gc
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -274,3 +276,26 @@ async def test_a_list_that_two_rounds_share_counts_once(tmp_path: Path, getting:
         assert record is not None
         assert record.unhealthy
         await probe.close()
+
+
+@without_get
+async def test_a_list_that_fails_after_all_requests_for_it_were_cancelled_is_logged_by_no_loop(stage: Stage) -> None:
+    """As when the controller stops while a driver hangs: asyncio would log the exception with a traceback."""
+    reported: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
+    begun, ends = asyncio.Event(), asyncio.Event()
+
+    async def fails_late(_: bytes) -> Message:
+        begun.set()
+        await ends.wait()
+        raise Rejected(grpc.StatusCode.INTERNAL)
+
+    stage.driver.script[LISTED] = fails_late
+    waiting = asyncio.create_task(stage.sweep.run())
+    await begun.wait()
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+    ends.set()
+    await stage.sweep.run()
+    gc.collect()
+    assert reported == []

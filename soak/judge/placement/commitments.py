@@ -61,7 +61,9 @@ def judge_stuck(cluster: Cluster) -> Iterator[Violation]:
         for name in _possible(pod, cluster, seen=inf):
             later = [other for other in there.get(name, ()) if _came_later(other, pod, name, cluster)]
             left = [other for other in there.get(name, ()) if other not in later]
-            if later and takes(cluster.nodes[name], left, pod):
+            first = [other for other in left if _was_there(other, later, cluster)]
+            node = cluster.nodes[name]
+            if later and takes(node, left, pod) and not takes(node, [*first, *later], pod):
                 names = ", ".join(map(key_of, later))
                 text = f"kube-scheduler has no node for pod {key_of(pod)}: {names} were let go after it, to {name}"
                 yield Violation(NO_ROOM, text, (released.revision,))
@@ -72,6 +74,12 @@ def _came_later(other: Object, pod: Object, node: str, cluster: Cluster) -> bool
     if first is None or second is None or second.party is not Party.CONTROLLER or second.at <= first.at:
         return False
     return is_committed(other, cluster) and _possible(other, cluster, seen=inf) == (node,)
+
+
+def _was_there(other: Object, later: list[Object], cluster: Cluster) -> bool:
+    """Whether the pod was on its node when the last of the later ones was let go: what came since took room as well."""
+    placed = cluster.placed.get(uid(other))
+    return placed is None or any(placed.at <= cluster.released[uid(each)].at for each in later)
 
 
 def waiting_users(claim_key: str, cluster: Cluster) -> list[Object]:
@@ -143,6 +151,7 @@ def is_committed(pod: Object, cluster: Cluster, seen: float = inf) -> bool:
         if claim is None or facts.deleting(claim) or not facts.may_use(pod, claim):
             return False
         held = [volume for volume in cluster.volumes_of(claim) if facts.refers_to(volume, claim)]
+        held = held if facts.volume_name(claim) else [volume for volume in held if facts.fits(volume, claim)]
         if not held or not _known(cluster.references.get(facts.name(held[0])), seen):
             return False
     return True

@@ -1,6 +1,6 @@
 """The admission policies of manifests/components: with them the accounts can do their work, and nothing beside it."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Final
@@ -165,6 +165,31 @@ async def test_a_selected_node_is_not_changed_and_stays_once_a_provisioner_is_na
     names = (selected, ours, *begun["metadata"]["annotations"])
     gone = {"metadata": {"annotations": dict.fromkeys(names)}}
     await limited.admin.patch("PersistentVolumeClaim", "probe", gone, limited.namespace)
+
+
+async def test_a_provisioner_is_named_once_and_only_where_this_account_selected_the_node(limited: World) -> None:
+    await given_claim(limited)
+    names = ["volume.kubernetes.io/storage-provisioner", "volume.beta.kubernetes.io/storage-provisioner"]
+    node = {"volume.kubernetes.io/selected-node": "a", f"{PREFIX}selected-at": "now"}
+
+    async def write(notes: Mapping[str, str | None]) -> str:
+        body = {"metadata": {"annotations": dict(notes)}}
+        return await attempt(limited, ACCOUNT, "PersistentVolumeClaim", "probe", body)
+
+    async def clear() -> None:
+        gone = {"metadata": {"annotations": dict.fromkeys([*names, *node])}}
+        await limited.admin.patch("PersistentVolumeClaim", "probe", gone, limited.namespace)
+
+    named = dict.fromkeys(names, "a.example")
+    assert "name it then" in await write(named)
+    assert "name it then" in await write(named | {f"{PREFIX}selected-at": "now"})
+    assert await write(node) == ""
+    assert await write(named) == ""
+    assert "name it then" in await write(dict.fromkeys(names, "b.example"))
+    assert "name it then" in await write(dict.fromkeys(names))
+    await clear()
+    assert await write(node | named) == "", "as one write"
+    await clear()
 
 
 async def test_without_the_rights_of_mode_complete_no_claim_gets_a_volume(limited: World) -> None:

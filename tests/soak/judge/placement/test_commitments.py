@@ -88,6 +88,16 @@ def test_nor_beside_one_that_came_ungated_with_a_bound_volume() -> None:
     assert second_after(place)
 
 
+def test_a_volume_too_small_for_the_claim_that_it_names_commits_no_pod() -> None:
+    """A user wrote that; the PV controller never binds it."""
+    place = Place()
+    small = volume("v1", claim="c1", node="n1", storage="1Mi")
+    place.story.write(OTHER, "PersistentVolume", "v1", small)
+    place.pod(1, OTHER)
+    place.wait(10)
+    assert not second_after(place)
+
+
 def test_nor_beside_one_that_is_on_the_node() -> None:
     place = Place()
     place.serve(1)
@@ -218,3 +228,15 @@ def stuck(later: str) -> Story:
 @pytest.mark.parametrize(("later", "wrong"), [("n1", True), ("", False)])
 def test_a_pod_that_kube_scheduler_cannot_place_lost_its_room_to_one_let_go_later(later: str, wrong: bool) -> None:
     assert bool(list(judge_stuck(stuck(later).end()))) is wrong
+
+
+def test_room_that_an_ungated_pod_took_after_both_were_let_go_was_not_given_twice() -> None:
+    place = Place(where=("n1", "n1", "n1"))
+    for number in (1, 2):
+        place.commit(number)
+        place.story.write(CONTROLLER, "Pod", f"soak/p{number}", of_size(f"p{number}", f"c{number}", "1"))
+        place.wait(1)
+    place.story.write(OTHER, "Pod", "soak/p2", of_size("p2", "c2", "1", on="n1"))
+    place.story.write(OTHER, "Pod", "soak/p3", of_size("p3", "c3", "3", on="n1"))
+    place.story.write(OTHER, "Pod", "soak/p1", of_size("p1", "c1", "1", unschedulable=True))
+    assert list(judge_stuck(place.story.end())) == []

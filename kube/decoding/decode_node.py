@@ -3,6 +3,8 @@
 Neither needs a spec: a node without one is schedulable, a CSINode without one has no drivers.
 """
 
+from collections.abc import Mapping
+
 from kube.decoding import wire_compute
 from kube.decoding.decode_health import storage_reports
 from kube.decoding.decode_parts import amounts, identity, labels, present
@@ -24,8 +26,15 @@ def node(raw: wire_compute.Node) -> model.Node:
             tuple(model.Taint(text(taint.key), text(taint.effect), text(taint.value)) for taint in spec.taints or ())
         ),
         unschedulable=bool(spec.unschedulable),
-        allocatable=shared(in_scheduler_units(amounts(status.allocatable, "$.status.allocatable"))),
+        allocatable=shared(in_scheduler_units(_offered(amounts(status.allocatable, "$.status.allocatable")))),
     )
+
+
+def _offered(allocatable: Mapping[str, int]) -> Mapping[str, int]:
+    """Leave out extended resources of which the node has none: the kubelet reports them so once their device plugin is
+    gone, and kube-scheduler then looks for a DeviceClass (shouldDelegateResourceToDRA of plugins/noderesources).
+    """
+    return {name: amount for name, amount in allocatable.items() if amount or "/" not in name}
 
 
 def namespace(raw: wire_compute.Namespace) -> model.Namespace:

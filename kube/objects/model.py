@@ -226,7 +226,7 @@ class Pod(Namespaced, frozen=True, gc=False):
 
 
 class Node(Struct, frozen=True, gc=False):
-    """A Node. `allocatable` in nano-units per resource name."""
+    """A Node. `allocatable` in nano-units per resource name, without extended resources of which it has none."""
 
     name: str
     uid: str

@@ -33,6 +33,14 @@ def test_a_node() -> None:
     )
 
 
+def test_an_extended_resource_of_which_a_node_has_none_is_one_that_it_does_not_have() -> None:
+    # The kubelet reports it so once its device plugin is gone; kube-scheduler then asks for a DeviceClass.
+    decoded = node(
+        status={"allocatable": {"example.com/gpu": "0", "example.com/nic": "1", "hugepages-2Mi": "0", "pods": "0"}}
+    )
+    assert decoded.allocatable == builders.resources({"example.com/nic": "1", "hugepages-2Mi": "0", "pods": "0"})
+
+
 @pytest.mark.parametrize(
     ("allocatable", "limit"),
     [({"count": 25}, 25), ({"count": 0}, 0), ({"count": None}, None), ({}, None), (None, None)],

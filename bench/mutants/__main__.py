@@ -64,15 +64,17 @@ def _verdicts(room: str, each: int, seed: int, *, again: bool) -> list[str]:
     files = [str(path.relative_to(ROOT)) for path in sorted((ROOT / room).glob("*.py"))]
     if again and kept.exists():
         record.unlink(missing_ok=True)
-        stay = [line for line in kept.read_text().splitlines() if json.loads(line)[1] in {"found", "hangs"}]
+        stay = [line for line in kept.read_text().splitlines() if json.loads(line)[1] in {"found", "hangs", "crashes"}]
         kept.write_text("".join(f"{line}\n" for line in stay))
     what = {"files": files, "each": each, "seed": seed, "record": str(record), "verdicts": str(kept)}
     tests = [str(path) for path in sorted((ROOT / "tests" / room).glob("test_*.py"))]
     if not tests:
         return []
-    subprocess.run(
+    ended = subprocess.run(
         [sys.executable, *PYTEST, *tests], check=False, cwd=ROOT, env={**os.environ, "MUTANTS": json.dumps(what)}
     )
+    if ended.returncode < 0:
+        sys.exit(f"{room}: signal {-ended.returncode} ended it before all were judged: run it again to continue")
     known = dict(json.loads(line) for line in kept.read_text().splitlines()) if kept.exists() else {}
     return [known[key] for key, _ in sample(files, each, seed) if key in known]
 

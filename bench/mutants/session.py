@@ -33,7 +33,7 @@ Record: TypeAlias = dict[str, tuple[float, list[Place]]]
 
 PATIENCE: Final = 30.0
 """Seconds, beyond five times what its tests take, after which a mutation that makes them hang counts as found."""
-_FOUND, _SURVIVED, _HANGS, _UNCLEAR = "found", "survived", "hangs", "unclear"
+_FOUND, _SURVIVED, _HANGS, _CRASHES, _UNCLEAR = "found", "survived", "hangs", "crashes", "unclear"
 
 
 def pytest_runtestloop(session: pytest.Session) -> bool:
@@ -82,10 +82,14 @@ def _judged(mutation: Mutation, record: Record, items: dict[str, pytest.Item]) -
 
     if not chosen:
         return _SURVIVED
+    chosen_items = [items[test] for test in chosen]
     seconds = PATIENCE + 5 * sum(record[test][0] for test in chosen)
     with tempfile.NamedTemporaryFile(prefix="mutants-") as note:
-        status = _in_child(partial(_fails, [items[test] for test in chosen], Path(note.name), mutation), seconds)
+        status = _in_child(partial(_fails, chosen_items, Path(note.name), mutation), seconds)
         failed = Path(note.name).read_text()
+    if not failed and status:
+        # The process of the tests ended before one could fail, as after a fault in a library in C.
+        return _CRASHES if _in_child(partial(_fails, chosen_items, Path(os.devnull)), None) == 0 else _UNCLEAR
     if not failed:
         return _HANGS if status is None else _SURVIVED
     # A test that fails without the mutation too, because the machine is busy for instance, shows nothing.

@@ -13,10 +13,11 @@ from google.protobuf.message import Message
 
 from csi.client.channel import Limits
 from csi.client.endpoint import Endpoint
-from csi.health.verdict import HealthState, Segment
+from csi.health.verdict import HealthState, Segment, Verdict
 from csi.probe import DriverProbe
 from csi.proto import csi_v1_pb2 as csi
 from kube.clock import SystemClock
+from tests.builders import EPOCH
 from tests.csi.observers import Recorder
 from tests.csi.scripted_driver import (
     NAME,
@@ -226,6 +227,12 @@ async def test_up_follows_the_driver_and_is_logged_when_it_changes(
 async def test_no_driver_at_all(probe: DriverProbe) -> None:
     verdict = await probe.probe("v")
     assert (verdict.state, verdict.reason, probe.session.up) == (HealthState.UNKNOWN, "Unavailable", False)
+
+
+@pytest.mark.parametrize("state", [HealthState.HEALTHY, HealthState.UNKNOWN])
+async def test_without_known_capabilities_another_probe_is_not_needed(probe: DriverProbe, state: HealthState) -> None:
+    assert probe.session.agreed is None
+    assert probe.is_complete(Verdict(state, "Reason", "", "driver", EPOCH))
 
 
 async def test_of_a_list_only_the_verdicts_are_kept(socket: Path, recorder: Recorder) -> None:

@@ -100,3 +100,12 @@ def test_the_memory_is_empty_when_everything_was_released() -> None:
     assert 0 < memory.size < MAX_BYTES
     memory.release(parts)
     assert memory.size == 0
+
+
+def test_what_comes_again_after_it_was_released_is_counted_again() -> None:
+    memory = ReportMemory()
+    memory.hold(["a text"])
+    size = memory.size
+    memory.release(["a text"])
+    memory.hold(["a text"])
+    assert memory.size == size

@@ -96,6 +96,19 @@ def test_pods_that_keep_apart_by_zone_get_volumes_of_different_zones() -> None:
     assert len(places(seen)) == 2
 
 
+@pytest.mark.parametrize(
+    ("term", "where"),
+    [
+        pytest.param(PodTerm(HOSTNAME, DB), "n1", id="its own"),
+        pytest.param(PodTerm(HOSTNAME, DB, ("other",)), "n2", id="another by name"),
+        pytest.param(PodTerm(HOSTNAME, DB, namespace_selector=LabelSelector()), "n2", id="all of them"),
+    ],
+)
+def test_running_pods_are_seen_in_the_namespaces_that_a_term_means(term: PodTerm, where: str) -> None:
+    running = pod("db-9", namespace="other", node="n1", labels={"app": "db"})
+    assert places(view(*LOCAL, running, *db(0, Constraints(anti_affinity=(term,))))) == {"db-0": where}
+
+
 def test_as_many_zonal_volumes_as_there_are_nodes_for_pods_that_keep_apart() -> None:
     """Each keeps a node whatever kube-scheduler chooses for the others; a fourth would have none."""
     assert len(places(view(*hosts(a=3), *zonal(a=5), *dbs(5)))) == 3

@@ -1,14 +1,16 @@
 """Grouping nodes into topologies: heartbeats keep the groups and bring the present nodes, labels make new ones."""
 
+import pytest
 from msgspec.structs import replace
 
 from binder.assignment.topologies import Groupings, Topology, topologies_of
 from binder.matching.index import VolumeIndex
 from binder.model.decision import Mode
 from binder.model.demand import Demand
+from kube.objects.labels import NodeSelector, NodeSelectorTerm, Requirement
 from kube.objects.model import Node
 from kube.persistent_map import Map
-from tests.builders import claim, node, pod, volume
+from tests.builders import HOSTNAME, claim, node, pod, volume
 
 NODES = Map({name: node(name, zone=name[0]) for name in ("a1", "a2", "b1")})
 INDEX = VolumeIndex.of([volume("pv-1", zone="a"), volume("pv-2", zone="b")])
@@ -40,3 +42,21 @@ def test_other_labels_and_other_nodes_are_grouped_again() -> None:
         1,
         2,
     ]
+
+
+@pytest.mark.parametrize(
+    ("operator", "values", "reached"),
+    [
+        pytest.param("In", ("n03", "n05"), {"n03", "n05"}, id="some"),
+        pytest.param("NotIn", ("n03", "n05"), {f"n{number:02}" for number in range(20)} - {"n03", "n05"}, id="others"),
+        pytest.param("Exists", (), {f"n{number:02}" for number in range(20)}, id="all"),
+    ],
+)
+def test_among_many_topologies_those_are_found_that_an_affinity_means(
+    operator: str, values: tuple[str, ...], reached: set[str]
+) -> None:
+    nodes = Map({f"n{number:02}": node(f"n{number:02}") for number in range(20)})
+    affinity = NodeSelector((NodeSelectorTerm((Requirement(HOSTNAME, operator, values),)),))
+    index = VolumeIndex.of([volume("pv-1", node_affinity=affinity)])
+    reaching = topologies_of(nodes, index, [DEMAND], Groupings()).reaching(affinity)
+    assert {each.name for topology in reaching for each in topology.nodes} == reached

@@ -224,6 +224,8 @@ def test_health(verdict: Verdict, settings: PlanSettings, reason: Reason | None)
     else:
         assert isinstance(decision, Reject)
         assert {each.reason for each in decision.rejections if each.subject == "v"} == {reason}
+        # A driver that could not report is the reason as a whole: without that the pod would be served.
+        assert (decision.reason is Reason.HEALTH_UNKNOWN) is (reason is Reason.HEALTH_UNKNOWN)
 
 
 @pytest.mark.parametrize(

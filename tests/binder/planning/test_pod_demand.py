@@ -174,6 +174,17 @@ def test_the_weakest_mode_holds_for_the_whole_pod_and_off_is_left_out() -> None:
     assert [claim.name for claim in result.required] == ["whole", "hint"]
 
 
+@pytest.mark.parametrize("provisioner", ["disk.csi.example", ""])
+def test_a_claim_without_an_existing_volume_counts_for_the_driver_that_will_make_one(provisioner: str) -> None:
+    made, left = storage_class("made", provisioner="disk.csi.example"), mode_class("off", "off")
+    off = structs.replace(left, provisioner=provisioner)
+    claims = (claim("scratch", storage_class="made"), claim("other", storage_class="off"), CLAIM)
+    result = outcome(made, off, *claims, of=pod("web", claims=("data", "scratch", "other")))
+    assert isinstance(result, Demand)
+    counted = {"default/scratch"} | ({"default/other"} if provisioner else set())
+    assert dict(result.drivers) == dict.fromkeys(counted, "disk.csi.example")
+
+
 def test_an_unknown_mode_counts_as_none_and_is_noticed() -> None:
     odd = storage_class("odd", annotations={"scheduler.cloud.example/mode": "yes please"})
     settings = PlanSettings(default_mode=Mode.PREBIND)

@@ -32,3 +32,11 @@ def test_what_was_taken_in_the_pass_is_left_no_more_and_counts_once() -> None:
     assert pools.reject([first], node) is None
     pools.take_new([first], "n1")
     assert pools.left([claim("c", size="40Gi")], node) == 0
+
+
+def test_only_what_has_no_booking_yet_is_booked_as_new() -> None:
+    cluster = Cluster(local_class(), report("100Gi"))
+    pools, node = pools_of(cluster), cluster.store.snapshot().nodes["n1"]
+    pools.take_new([claim("a", size="60Gi")], "n1")
+    assert pools.reject([claim("b", size="60Gi")], node) is not None
+    assert pools.reject([claim("b", size="40Gi")], node) is None

@@ -207,6 +207,14 @@ def test_a_claim_that_others_placed_counts_for_ten_minutes_without_a_volume_ours
     assert cluster.ignored() == {"default/theirs": "Expired"}
 
 
+def test_a_claim_stays_uncounted_when_the_list_of_drivers_of_its_node_is_gone() -> None:
+    bare = csi_node("bare", limits={})
+    cluster = Cluster(report("200Gi"), node("bare"), bare, selected("a", ours=False, where="bare"))
+    assert cluster.ignored() == {"default/a": "DriverMissing"}
+    cluster.delete(bare)
+    assert cluster.ignored() == {"default/a": "DriverMissing"}
+
+
 def test_a_claim_counts_once_its_node_has_the_driver() -> None:
     cluster = Cluster(report("200Gi"), report("90Gi", "late"), node("late", labels={}), csi_node("late", limits={}))
     cluster.put(selected("a", "50Gi", "late"))

@@ -328,6 +328,14 @@ def test_what_is_not_given_back(old: dict[str, Any], abandon: bool) -> None:
     assert isinstance(given_back(abandon=abandon, **old), NotReplaced)
 
 
+def test_no_claim_is_deleted_for_a_kept_volume_that_became_unhealthy() -> None:
+    """Its claimRef has the uid of an earlier claim: with that mark it looks like a bind that has begun."""
+    left = {**KEPT, OURS.replaces: "default/data-db-2/uid-first/pv-first"}
+    assert steps_of(given_back(turn=True, annotations=left))[0] == "delete data-db-2"
+    unhealthy = {**left, OURS.health: "DataLoss"}
+    assert steps_of(given_back(turn=True, annotations=unhealthy)) == ["write pv-now", "write db"]
+
+
 def test_a_kept_volume_whose_claim_got_another_one_names_its_earlier_claim_again() -> None:
     turn = Turn("db-2", (Swap("data-db-2", "uid-now", "pv-now", "pv-old"),), "", give_back=True)
     both = {**KEPT, OURS.replaces: "default/data-db-2/uid-now/pv-now"}

@@ -85,6 +85,21 @@ def test_whether_a_volume_may_be_taken(records: list[Record], expected: Reason |
 
 
 @pytest.mark.parametrize(
+    ("fresh", "offered"),
+    [
+        pytest.param({"size": "1Gi", "phase": ""}, "no claimRef, phase (none)", id="new"),
+        pytest.param({"size": "1Gi", "phase": "Available"}, "no claimRef, phase Available", id="available"),
+        pytest.param({"claim": OTHERS}, "bound to claim default/data", id="taken"),
+    ],
+)
+def test_the_state_of_a_volume_that_may_not_be_taken_is_named(fresh: dict[str, object], offered: str) -> None:
+    volume = made.volume(zone="a", **fresh)  # type: ignore[arg-type]
+    rejection = reject_taking(CLAIM, VOLUME, "node-a", View(seen(CLAIM, volume), VolumeIndex()), START)
+    assert rejection is not None
+    assert rejection.offered == offered
+
+
+@pytest.mark.parametrize(
     ("records", "node", "expected"),
     [
         pytest.param([ORDERED], "node-a", None, id="to be made"),

@@ -1,5 +1,6 @@
 """What is remembered of claims and volumes never changes a decision, whatever happens to them in between."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 from hypothesis import settings
@@ -7,17 +8,21 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from msgspec.structs import replace as with_fields
 
-from binder.model.view import PlanSettings
+from binder.matching.index import VolumeIndex
+from binder.model.view import PlanSettings, View
 from binder.reservation.contract import Annotations, ClaimReservation, Holder, VolumeReservation
 from kube.objects import model
 from kube.objects.reports import StorageCondition, StorageReports
 from kube.store.store import Store
 from scheduler.binding.reserve_volumes import ReserveVolumes
+from scheduler.cycle.cycle import Unschedulable
 from scheduler.cycle.memoized_cycle import Decider
 from scheduler.framework.plugin import ScheduleResult
 from scheduler.plugins.registry import default_profile
 from scheduler.standalone.cache import SchedulerCache
+from scheduler.state.cluster import view_of
 from tests import builders
+from tests.binder.provisioning.clusters import Cluster, local_class, report, selected
 from tests.scheduler.plugin_results import best_placements, view
 
 PROFILE = default_profile("test")
@@ -187,6 +192,33 @@ def test_a_volume_that_is_kept_for_another_is_evaluated_again() -> None:
         chosen.append(decision.node)
         cluster = cluster.with_pod(pod, decision.node)
     assert chosen == ["n1", "n0"]
+
+
+def test_a_volume_that_was_given_up_is_found_again() -> None:
+    volume, claims = builders.volume("only", node="n0"), [builders.claim("one"), builders.claim("two")]
+    store, decider = Store(), Decider()
+    store.classes.replace([builders.storage_class()], "1")
+    store.nodes.replace([builders.node("n0")], "1")
+    store.volumes.replace([volume], "1")
+    store.claims.replace(claims, "1")
+    cache = SchedulerCache(store, PlanSettings())
+    first, second = (builders.pod(each.name, claims=[each.name], requests={"cpu": "1"}) for each in claims)
+    decision = decider.decide(first, cache.view(builders.EPOCH), PROFILE)
+    assert isinstance(decision, ScheduleResult)
+    assert cache.assume(decision, [ReserveVolumes()]) is None
+    assert isinstance(decider.decide(second, cache.view(builders.EPOCH), PROFILE), Unschedulable)
+    cache.forget(first.key)
+    assert isinstance(decider.decide(second, cache.view(builders.EPOCH), PROFILE), ScheduleResult)
+
+
+def test_what_is_booked_of_a_pool_is_seen_by_the_next_pod() -> None:
+    pool = Cluster(local_class(), report("100Gi"), report("10Gi", "n2"), builders.claim("data", size="60Gi"))
+    cluster = view_of(View(pool.store.snapshot(), VolumeIndex(), pools=pool.ledger()), builders.EPOCH)
+    pod, decider = builders.pod("web", claims=["data"], requests={"cpu": "1"}), Decider()
+    assert isinstance(decider.decide(pod, cluster, PROFILE), ScheduleResult)
+    pool.put(selected("other", "60Gi"))
+    booked = replace(cluster, storage=replace(cluster.storage, pools=pool.ledger()))
+    assert isinstance(decider.decide(pod, booked, PROFILE), Unschedulable)
 
 
 def test_a_node_that_is_cut_off_implies_nothing_about_others() -> None:

@@ -23,7 +23,23 @@ HOMELESS = builders.node("x1", zone=None)
 THERE = builders.pod("there", node="a1", labels={"app": "web"})
 NEAR_ALL = Constraints(affinity=(NEAR,))
 APART = Constraints(anti_affinity=(NEAR,))
+BOTH = Constraints(affinity=(NEAR,), anti_affinity=(NEAR,))
 LONELY = builders.pod("lonely", node="a1", constraints=APART)
+
+
+@pytest.mark.parametrize(
+    ("namespace", "constraints"),
+    [
+        pytest.param("elsewhere", BOTH, id="namespace"),
+        pytest.param("default", APART, id="near-less"),
+        pytest.param("default", NEAR_ALL, id="apart-less"),
+    ],
+)
+def test_a_change_is_judged_once_for_pods_that_it_helps_alike_only(namespace: str, constraints: Constraints) -> None:
+    hint = InterPodAffinity.queueing_hint
+    pod, twin = (builders.pod(name, constraints=BOTH) for name in ("p", "q"))
+    other = builders.pod("p", namespace=namespace, constraints=constraints)
+    assert hint.shape_of(pod, None) == hint.shape_of(twin, None) != hint.shape_of(other, None)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from kube.rules.selectors import matches_labels, pod_node_affinity_matches
 from kube.rules.taints import untolerated_taint
 from kube.store.node_view import effective_taints
 from scheduler.plugins.topology_spread import PodTopologySpread
+from scheduler.volumes.volumes import pod_info
 from tests import builders
 from tests.scheduler import clusters
 from tests.scheduler.plugin_results import allowed, reasons, view
@@ -62,6 +63,43 @@ def test_pods_that_are_going_do_not_count_and_other_namespaces_neither() -> None
     elsewhere = builders.pod("other", namespace="elsewhere", node="a1", labels={"app": "web"})
     pod = builders.pod("new", labels={"app": "web"}, constraints=Constraints(spread=(spread(),)))
     assert allowed(PodTopologySpread(), pod, view(*NODES, going, elsewhere)) == {"a1", "b1"}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        builders.pod(
+            "other", labels={"app": "web"}, namespace="elsewhere", constraints=Constraints(spread=(spread(),))
+        ),
+        builders.pod("other", labels={"app": "web"}, constraints=Constraints(spread=(spread(max_skew=2),))),
+        builders.pod("other", labels={"app": "web"}, constraints=Constraints(spread=(spread(topology_key="rack"),))),
+        builders.pod(
+            "other",
+            labels={"app": "web"},
+            constraints=Constraints(spread=(spread(),)),
+            node_selector={builders.ZONE: "a"},
+        ),
+    ],
+    ids=["namespace", "skew", "key", "nodes"],
+)
+def test_a_change_is_judged_once_for_pods_that_it_helps_alike_only(other: model.Pod) -> None:
+    hint = PodTopologySpread.queueing_hint
+    pod, twin = (
+        builders.pod(name, labels={"app": "web"}, constraints=Constraints(spread=(spread(),))) for name in ("p", "q")
+    )
+    assert hint.shape_of(pod, None) == hint.shape_of(twin, None) != hint.shape_of(other, None)
+
+
+def test_a_pod_counts_in_the_tally_as_it_counts_on_a_node() -> None:
+    pod = builders.pod("new", labels={"app": "web"}, constraints=Constraints(spread=(spread(),)))
+    cluster = view(*NODES)
+    tally = PodTopologySpread().tally(pod_info(pod, cluster.storage, cluster.now), cluster)
+    (state,) = (each for each in cluster.nodes if each.name == "a1")
+    alike = builders.pod("there", node="a1", labels={"app": "web"})
+    assert tally.adds(alike, state) == (1,)
+    assert tally.adds(msgspec.structs.replace(alike, labels=()), state) == (0,)
+    assert tally.adds(msgspec.structs.replace(alike, deleting=True), state) == (0,)
+    assert tally.adds(msgspec.structs.replace(alike, namespace="elsewhere"), state) == (0,)
 
 
 def test_the_reasons() -> None:

@@ -8,10 +8,10 @@ import pytest
 
 from binder.matching.rejection import Reason, Rejection
 from kube.objects import model
-from kube.objects.constraints import Constraints, PodTerm
+from kube.objects.constraints import Constraints, PodTerm, SpreadConstraint
 from kube.objects.labels import LabelSelector
 from kube.objects.model import Record
-from scheduler.framework.plugin import Eviction, Filter, NodeRule
+from scheduler.framework.plugin import Eviction, Filter, NodeRule, PreFilter
 from scheduler.preemption.preemption import (
     NEVER,
     NO_VICTIMS,
@@ -166,6 +166,36 @@ def test_a_node_that_another_filter_rejects_anyhow_is_not_cleared(plugin: Filter
     assert result.node == "n2"
     nobody = preempt(NEW, view(FIRST, *cheap), profile=profile)
     assert nobody == NoPreemption(f"preemption: 0/1 nodes are available: 1 {text}.")
+
+
+class OnlySecond(PreFilter):
+    """Confines every pod to one node, and does not look at nodes."""
+
+    name = "OnlySecond"
+
+    def confine(self, info: PodInfo, cluster: ClusterView) -> int:
+        return sum(1 << state.number for state in cluster.nodes if state.name == "n2")
+
+
+def test_a_node_that_the_pod_is_not_confined_to_is_not_cleared() -> None:
+    profile = replace(PROFILE, pre_filters=(*PROFILE.pre_filters, OnlySecond()))
+    result = preempt(NEW, view(FIRST, SECOND, *on("n1", (1, "4", 1)), *on("n2", (9, "4", 1))), profile=profile)
+    assert isinstance(result, Preemption)
+    assert result.node == "n2"
+
+
+def test_what_rejects_a_node_first_decides_whether_evictions_could_help_there() -> None:
+    """Fewer pods of the label would cure the spread; that none of another label is near is not reported as well."""
+    web = {"app": "web"}
+    spread = SpreadConstraint(1, builders.HOSTNAME, selector=LabelSelector(builders.pairs(web)))
+    near = PodTerm(builders.HOSTNAME, LabelSelector((("app", "cache"),)))
+    there = builders.pod("there", node="n1", priority=1, requests={"cpu": "1"}, labels=web)
+    small = {"priority": 10, "requests": {"cpu": "1"}, "labels": web}
+    alone = builders.pod("new", constraints=Constraints(affinity=(near,)), **small)  # type: ignore[arg-type]
+    both = builders.pod("new", constraints=Constraints(affinity=(near,), spread=(spread,)), **small)  # type: ignore[arg-type]
+    records: list[Record] = [FIRST, SECOND, there]
+    assert chosen(alone, *records) == f"preemption: 0/2 nodes are available: 2 {NOT_HELPFUL}."
+    assert chosen(both, *records) == (f"preemption: 0/2 nodes are available: 1 {NOT_HELPFUL}, 1 {NOT_ENOUGH}.")
 
 
 class Companion(Filter):

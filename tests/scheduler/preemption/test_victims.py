@@ -141,6 +141,13 @@ def test_a_budget_is_never_exceeded(allowed: dict[str, int], expected: object) -
     assert chosen(wanting("2"), NODE, *pods, budgets=budgets) == expected
 
 
+def test_a_budget_is_named_only_where_the_pod_would_fit_without_it() -> None:
+    pods = [on("large", 11, "6"), on("a", 1, "1", labels={"app": "a"}), on("b", 1, "1")]
+    budget = builders.budget(labels={"app": "a"})
+    assert chosen(wanting("2"), NODE, *pods, budgets=[budget]) == none(f"1 {PROTECTED}")
+    assert chosen(wanting("3"), NODE, *pods, budgets=[budget]) == none(f"1 {NOT_ENOUGH}")
+
+
 def test_a_pod_may_count_on_the_neighbourhood_of_one_that_stays() -> None:
     web = on("web", 1, "1", labels={"app": "web"})
     first = wanting("4", constraints=TOGETHER)

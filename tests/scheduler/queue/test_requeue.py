@@ -118,6 +118,9 @@ def test_what_cannot_help_any_pod_is_not_published(before: Record | None, after:
         pytest.param(BUDGET, replace(BUDGET, allowed=2), id="a budget that lets more go"),
         pytest.param(BUDGET, None, id="a budget that is deleted"),
         pytest.param(PLAIN, replace(PLAIN, labels=(("team", "web"),)), id="the labels of a namespace"),
+        pytest.param(builders.csi_node("n1", limits={"d": 1}), builders.csi_node("n1"), id="the drivers of a node"),
+        pytest.param(builders.csi_driver(), None, id="a driver that is removed"),
+        pytest.param(builders.capacity(size="1Gi"), builders.capacity(size="2Gi"), id="a report of free storage"),
     ],
 )
 def test_what_may_help_a_pod_is_published(before: Record, after: Record | None) -> None:

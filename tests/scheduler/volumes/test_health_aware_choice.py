@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from binder.matching.rejection import Reason
+from binder.matching.rejection import Reason, Rejection
 from kube.objects import model
 from kube.objects.reports import StorageCondition
 from scheduler.volumes.volume_binding import VolumeChoice, choose_volumes
-from scheduler.volumes.volumes import pod_info
+from scheduler.volumes.volumes import NodeVolumes, pod_info
 from tests import builders
 from tests.scheduler.plugin_results import view
 from tests.scheduler.plugins.test_reservation import UNHEALTHY, promise, reserved
@@ -69,6 +69,28 @@ def test_where_the_reserved_volume_is_cut_off_no_other_is_taken() -> None:
     other = builders.volume("other", size="20Gi", driver="other.csi.example")
     choice = chosen(["data"], reserved("held"), held, other, CUT_OFF, builders.node("a2"))
     assert [rejection.reason for rejection in choice.rejections] == [Reason.STORAGE_UNREACHABLE]
+
+
+@pytest.mark.parametrize(("selected", "reason"), [("a1", None), ("a2", Reason.PROVISIONING_ELSEWHERE)])
+def test_a_volume_that_is_being_made_for_another_node_is_not_made_for_this_one(
+    selected: str, reason: Reason | None
+) -> None:
+    made = builders.storage_class("made", provisioner="disk.csi.example")
+    claim = builders.claim("data", storage_class="made", annotations={model.SELECTED_NODE: selected})
+    choice = chosen(["data"], claim, made, builders.node("a2"))
+    assert [rejection.reason for rejection in choice.rejections] == ([] if reason is None else [reason])
+
+
+def test_rejections_of_needed_volumes_come_with_those_of_bound_ones() -> None:
+    own, unbound = (Rejection(Reason.NO_VOLUME_FITS, name, "a volume", "none") for name in ("own", "unbound"))
+
+    def has(rejections: tuple[Rejection, ...]) -> NodeVolumes:
+        return NodeVolumes(
+            VolumeChoice(rejections=rejections), VolumeChoice, lambda: VolumeChoice(rejections=(unbound,))
+        )
+
+    assert has((own,)).rejections == (own, unbound)
+    assert has(()).rejections == ()
 
 
 def test_claims_are_decided_together() -> None:

@@ -10,7 +10,7 @@ from kube.objects.labels import LabelSelector
 from kube.objects.model import BIND_COMPLETED, PodClaim, Record
 from kube.rules.quantity import parse_quantity
 from kube.store.store import snapshot_of
-from scheduler.volumes.volume_binding import PodClaims, VolumeChoice, choose_volumes, claims_of
+from scheduler.volumes.volume_binding import NodeProvisioning, PodClaims, VolumeChoice, choose_volumes, claims_of
 from tests import builders as made
 
 BOUND = {BIND_COMPLETED: "yes"}
@@ -179,3 +179,17 @@ def test_both_reasons_against_a_node_are_reported() -> None:
     records = bound, made.claim("b"), made.volume("pv-1", zone="z", claim="default/a", phase="Bound")
     choice = on(made.node(zone="a"), ["a", "b"], *records)
     assert [rejection.reason for rejection in choice.rejections] == [Reason.VOLUME_UNREACHABLE, Reason.NO_VOLUME_FITS]
+
+
+@pytest.mark.parametrize(
+    ("records", "free"),
+    [
+        pytest.param([COUNTED, room("50Gi"), room("80Gi", zone="a")], (("made", 80 * 2**30),), id="the largest report"),
+        pytest.param([COUNTED, room(None, most="50Gi")], (), id="a report without what is free"),
+        pytest.param([made.csi_driver(), room("50Gi")], (), id="a driver that does not report"),
+    ],
+)
+def test_what_is_free_is_known_as_far_as_it_is_reported(records: list[Record], free: tuple[object, ...]) -> None:
+    snapshot = snapshot_of([DYNAMIC, *records])
+    provisioning = NodeProvisioning(made.node(zone="a"), snapshot)
+    assert provisioning.free([made.claim(name, storage_class="made") for name in ("data", "log")]) == free

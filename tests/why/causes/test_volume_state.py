@@ -96,6 +96,13 @@ def test_a_bound_volume_of_a_deleted_claim_was_not_released(claims: list[Documen
     assert "last renewed 1h ago" in item.evidence[-1].found
 
 
+@pytest.mark.parametrize("phase", ["", "Pending"])
+def test_a_volume_that_the_pv_controller_has_not_seen_yet_is_linked_first(phase: str) -> None:
+    item = why("pv/pv-1", volume(phase=phase), node("a1"))
+    assert item.code is Reason.PROGRESSING
+    assert [link.name for link in item.causes] == ["pv-1"]
+
+
 def test_a_bound_volume_of_a_claim_that_may_not_be_read_is_bound() -> None:
     item = why("pv/pv-1", volume(claim="data"), node("a1"))
     assert (item.code, item.problem) == (Reason.BOUND, False)

@@ -11,15 +11,16 @@ from typing import TypeVar
 import pytest
 from msgspec.structs import replace
 
+from binder.controllers.available_volumes import STEP
 from binder.controllers.batcher import MAX_BATCH_SECONDS, MAX_IDLE_SECONDS, MIN_IDLE_SECONDS
-from binder.controllers.nodes_to_come import NodesToCome
+from binder.controllers.nodes_to_come import FRESH_SECONDS, NodesToCome
 from binder.controllers.planner import CHOICE, FIRST_PODS, MAX_CLAIMS_PER_PASS, Planner
 from binder.data_sources.snapshots import Snapshots
 from binder.model.decision import Decision, Reserve
 from binder.model.view import PlanSettings
 from binder.rebalance.integer_program import IntegerProgram, Solution, Solve, solve
 from binder.reporting.announce import Announcer
-from binder.reservation.contract import DEFAULT_PREFIX, Annotations
+from binder.reservation.contract import DEFAULT_PREFIX, JOIN_VOLUMES, Annotations
 from binder.writers.health_gate import HealthGate
 from csi.health.verdict import HealthState
 from kube.background import Aside
@@ -31,7 +32,7 @@ from tests.binder.world import Doctor, Sink
 from tests.builders import claim, node, pod, storage_class, volume
 from tests.fake_clock import FakeClock, settle
 from tests.fakes.aside import at_once
-from tests.fakes.kube_api import Connection, FakeKubeApi
+from tests.fakes.kube_api import Connection, FakeKubeApi, failure
 
 T = TypeVar("T")
 
@@ -194,6 +195,16 @@ async def test_a_reservation_that_was_not_written_is_free_for_others(desk: Desk)
     assert desk.planner.ledger.keeps(chosen(decision)) is None
 
 
+async def test_others_run_while_the_available_volumes_are_indexed() -> None:
+    desk = Desk()
+    for number in range(STEP):
+        desk.store.volumes.upsert(volume(f"more-{number}", zone="a"))
+    indexing = asyncio.create_task(desk.planner.prepare())
+    await asyncio.sleep(0)
+    assert not indexing.done()
+    await indexing
+
+
 async def test_a_pod_that_is_gone_gets_no_decision(desk: Desk) -> None:
     gone = desk.decide("nobody")
     await desk.clock.advance(1)
@@ -333,3 +344,20 @@ async def test_so_many_claims_are_planned_in_a_pass_and_the_rest_in_the_next() -
         assert aside.started == 2
         await desk.clock.advance(1)
     assert all(task.done() for task in tasks)
+
+
+async def test_each_time_that_node_pools_cease_to_be_readable_the_log_says_so_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    clock, store, server, ours = FakeClock(), Store(), FakeKubeApi(), Annotations()
+    store.classes.upsert(storage_class(annotations={ours.new_nodes: JOIN_VOLUMES}))
+    server.node_pools = []
+    to_come = NodesToCome(KubeApi(Connection(server)), store, clock, ours, Announcer(Sink(), clock))
+    warnings = []
+    with to_come.following():
+        for forbidden in (True, True, False, True):
+            server.reject_next = [("nodepools", failure(403, "Forbidden"))] if forbidden else []
+            await to_come.refresh()
+            warnings.append(len(caplog.records))
+            await clock.advance(FRESH_SECONDS)
+    assert warnings == [1, 1, 1, 2]

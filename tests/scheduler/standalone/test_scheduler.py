@@ -308,6 +308,7 @@ async def test_a_lost_lease_ends_it() -> None:
         await settle()
         with pytest.raises(LeadershipLost):
             task.result()
+    assert not desk.scheduler.takes_work
 
 
 async def test_a_pod_deleted_on_its_way_is_dropped() -> None:

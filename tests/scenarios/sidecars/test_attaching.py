@@ -71,7 +71,8 @@ async def test_a_volume_that_another_node_has(own_world: World, asker: Asker) ->
         await world.admin.create(not_started(world, second, "moved"))
         item = await asker.names("pod/moved", "AttachConflict")
         assert [link["name"] for link in item["causes"]][-2:] == [first, f"{world.namespace}/app"]
-        await typed(world, f"{item['next'][0]} --grace-period=0 --force")
+        await typed(world, item["next"][0])  # It shows the pod that has the volume; deleting it is the user's decision.
+        await typed(world, f"kubectl -n {world.namespace} delete pod app --grace-period=0 --force")
         await attached(world, second)
         await asker.names("pod/moved", "Scheduled", exit_code=0)
 

@@ -83,7 +83,7 @@ async def test_a_node_without_the_label_of_the_driver(own_world: World, asker: A
         await world.pod("app", {"data": claim_spec(made)}, **driver.here)
         item = await asker.names("pod/app", "DriverNotOnNode")
         assert "does not match topology keys from CSINode" in item["evidence"][0]["found"]
-        assert "has to have as labels" in item["advice"][0]
+        assert "it reports its topology when it is registered" in item["advice"][0]
         await typed(world, item["next"][0])
         await world.admin.patch("Node", driver.node, {"metadata": {"labels": {ZONE: world.name("zone")}}})
         await world.all_run("app")

@@ -7,7 +7,7 @@ from binder.matching.index import VolumeIndex
 from binder.matching.rejection import Reason
 from binder.model.view import PlanSettings, View
 from kube.objects import model
-from kube.objects.model import Record, Volume
+from kube.objects.model import Namespace, Record, Volume
 from kube.store.store import snapshot_of
 from scheduler.cycle.cycle import judge, placed, totals
 from scheduler.cycle.rejections import states_of
@@ -24,7 +24,8 @@ def storage(*records: Record, settings: PlanSettings | None = None) -> View:
 
 
 def view(*records: Record, now: datetime = builders.EPOCH) -> ClusterView:
-    return view_of(storage(*records), now)
+    namespaces = {record.name: record.labels for record in records if isinstance(record, Namespace)}
+    return view_of(storage(*records), now, namespaces)
 
 
 def reasons(plugin: Filter, pod: model.Pod, cluster: ClusterView) -> dict[str, Reason | None]:

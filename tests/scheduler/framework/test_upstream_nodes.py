@@ -2,9 +2,9 @@
 
 Of Kubernetes 1.37.1, below pkg/scheduler/framework/plugins: tainttoleration/taint_toleration_test.go
 (TestTaintTolerationScore), nodeaffinity/node_affinity_test.go (TestNodeAffinityPriority),
-podtopologyspread/scoring_test.go (the first half of TestPodTopologySpreadScore) and nodeports/node_ports_test.go
-(TestNodePorts). Left out are the operators Gt and Lt of tolerations, labels that the API server rejects, and default
-constraints, which are not given to pods here.
+podtopologyspread/scoring_test.go (the first half of TestPodTopologySpreadScore; test_upstream_soft_spread has the
+second) and nodeports/node_ports_test.go (TestNodePorts). Left out are the operators Gt and Lt of tolerations, labels
+that the API server rejects, and default constraints, which are not given to pods here.
 """
 
 from collections.abc import Mapping, Sequence

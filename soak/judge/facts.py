@@ -24,6 +24,8 @@ _KEEPS: Final = (WAS_FOR, PREFIX + "replaces", PREFIX + "namespace-uid")
 MAX_HELD: Final = 4
 """Volumes that may be held for replicas to come in a namespace, by the flags of the controllers."""
 SELECTED: Final = "volume.kubernetes.io/selected-node"
+NAMED_BY: Final = ("volume.kubernetes.io/storage-provisioner", "volume.beta.kubernetes.io/storage-provisioner")
+"""The annotations by which a provisioner is named on a claim."""
 POOL_CLASS: Final = "pools"
 POOL_BYTES: Final = 8 * 2**30
 """On each node, by the flags of the driver of that class."""

@@ -310,6 +310,7 @@ RULES: Final[tuple[Callable[[Moment], Iterator[Violation]], ...]] = (
 
 _ANNOTATIONS: Final = "metadata.annotations."
 _SELECTED: Final = _ANNOTATIONS + facts.SELECTED
+_PROVISIONER: Final = tuple(_ANNOTATIONS + name for name in facts.NAMED_BY)
 _ON_VOLUME: Final = (
     _ANNOTATIONS + PREFIX,
     _ANNOTATIONS + BOUND_BY_CONTROLLER,
@@ -329,7 +330,7 @@ _ON_CLAIM: Final = (
 _FIELDS: Final[dict[Party, dict[str, tuple[str, ...]]]] = {
     Party.CONTROLLER: {
         "PersistentVolume": _ON_VOLUME,
-        "PersistentVolumeClaim": (*_ON_CLAIM, _SELECTED),
+        "PersistentVolumeClaim": (*_ON_CLAIM, _SELECTED, *_PROVISIONER),
         # Removing a gate also makes the API server change the pod's condition and its generation.
         "Pod": ("spec.schedulingGates", "status.", "metadata.generation"),
     },

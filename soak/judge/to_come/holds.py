@@ -35,7 +35,7 @@ def a_hold_is_for_a_claim_to_come(moment: Moment) -> Iterator[Violation]:
 
 
 def no_more_is_held_than_allowed(moment: Moment) -> Iterator[Violation]:
-    """Also after restarts and changes of leaders. What others have just marked as held was not known."""
+    """Also after restarts and changes of leaders. What others have just marked as held, or freed, was not known."""
     held, cluster = _newly_held(moment), moment.cluster
     if not held:
         return
@@ -44,7 +44,8 @@ def no_more_is_held_than_allowed(moment: Moment) -> Iterator[Violation]:
         name
         for name, volume in cluster.volumes.items()
         if facts.held_for(volume).startswith(f"{namespace}/") and facts.phase(volume) == "Available"
-        if name == moment.change.key or moment.was_there(cluster.holds.get(name))
+        if name == moment.change.key
+        or (moment.was_there(cluster.holds.get(name)) and moment.was_there(cluster.phases.get(name)))
     ]
     if len(known) > MAX_HELD:
         yield moment.violation(CAP, f"held beside {len(known) - 1} others of namespace {namespace}: {sorted(known)}")

@@ -17,6 +17,7 @@ from soak.judge.writes import Party
 
 OVERCOMMITTED: Final = "no pool is overcommitted by us"
 APART: Final = "all volumes of a pod are made on one node"
+NAMED: Final = "a provisioner is named once all nodes are selected"
 EARLY: Final = "a pod goes when all its volumes are made"
 PARTLY: Final = "no gated pod stays partly provisioned"
 _MODE: Final = "provision"
@@ -51,6 +52,25 @@ def all_volumes_of_a_pod_are_made_on_one_node(moment: Moment) -> Iterator[Violat
                 yield moment.violation(APART, text)
 
 
+def a_provisioner_is_named_where_a_node_is_selected(moment: Moment) -> Iterator[Violation]:
+    """Once, with all nodes of the pod's claims selected: until then a selection could be taken back."""
+    change, cluster = moment.change, moment.cluster
+    if change.kind != "PersistentVolumeClaim" or moment.write.party is not Party.CONTROLLER:
+        return
+    before, after = (
+        [annotation(claim, name) for name in facts.NAMED_BY] if claim else [] for claim in (change.before, change.after)
+    )
+    if before == after or change.after is None:
+        return
+    if any(before) or annotation(change.after, SELECTED) is None:
+        yield moment.violation(NAMED, f"{before} became {after}, node {annotation(change.after, SELECTED)}")
+    for pod in _pods_of(change.key, cluster):
+        for claim in _claims(pod, cluster):
+            since = cluster.claims_since.get(key_of(claim), moment.write.received)
+            if not _place(claim, cluster) and since < moment.write.received - GRACE:
+                yield moment.violation(NAMED, f"before a node was selected for claim {key_of(claim)}")
+
+
 def a_pod_goes_when_all_its_volumes_are_made(moment: Moment) -> Iterator[Violation]:
     change, cluster = moment.change, moment.cluster
     if change.kind != "Pod" or change.after is None or moment.write.party is not Party.CONTROLLER:
@@ -68,6 +88,7 @@ def a_pod_goes_when_all_its_volumes_are_made(moment: Moment) -> Iterator[Violati
 PROVISIONING_RULES: Final[tuple[Callable[[Moment], Iterator[Violation]], ...]] = (
     no_pool_is_overcommitted,
     all_volumes_of_a_pod_are_made_on_one_node,
+    a_provisioner_is_named_where_a_node_is_selected,
     a_pod_goes_when_all_its_volumes_are_made,
 )
 

@@ -61,6 +61,15 @@ def held_beside_one_that_is_bound(story: Story) -> None:
     hold(story, MAX_HELD)
 
 
+def held_beside_one_that_a_user_has_just_freed(story: Story) -> None:
+    held(story)
+    hold(story, 0, party=OTHER, phase="Bound", uid="uid-data-db-0")
+    story.wait(10)
+    story.renew(CONTROLLER)
+    hold(story, 0, party=OTHER, uid="uid-data-db-0")
+    hold(story, MAX_HELD)
+
+
 def held_by_uid(story: Story) -> None:
     hold(story, uid="uid-data-db-0")
 
@@ -117,6 +126,7 @@ def kept_and_published_as_unhealthy(story: Story) -> None:
         (held_beyond_what_others_have_just_marked, set()),
         (held_again_after_one_has_ended, set()),
         (held_beside_one_that_is_bound, set()),
+        (held_beside_one_that_a_user_has_just_freed, set()),
         (held_by_uid, {HOLDS}),
         (held_for_another_name_than_its_claim_ref_has, {HOLDS, COMMITTED_FOR_NOBODY}),
         (held_twice, {HOLDS}),

@@ -6,9 +6,9 @@ import pytest
 
 from soak import terrain
 from soak.judge.deeds import MADE
-from soak.judge.facts import GATE, POOL_BYTES, POOL_CLASS, SELECTED
+from soak.judge.facts import GATE, NAMED_BY, POOL_BYTES, POOL_CLASS, SELECTED
 from soak.judge.history import Object
-from soak.judge.to_come.provisioning import APART, EARLY, OVERCOMMITTED, PARTLY, judge_partly_provisioned
+from soak.judge.to_come.provisioning import APART, EARLY, NAMED, OVERCOMMITTED, PARTLY, judge_partly_provisioned
 from soak.judge.writes import Party
 from tests.soak.story import CONTROLLER, Story, node, pod, storage_class, volume
 
@@ -32,8 +32,8 @@ def stage(mode: str = "provision") -> Story:
     return story
 
 
-def to_be_made(name: str, on: str = "", *, volume_name: str = "") -> Object:
-    annotations = {SELECTED: on} if on else {}
+def to_be_made(name: str, on: str = "", *, volume_name: str = "", by: str = "") -> Object:
+    annotations = ({SELECTED: on} if on else {}) | (dict.fromkeys(NAMED_BY, by) if by else {})
     spec: Object = {
         "storageClassName": POOL_CLASS,
         "accessModes": ["ReadWriteOnce"],
@@ -117,6 +117,37 @@ def apart_from_what_a_user_has_just_selected(story: Story) -> None:
     select(story, "red-1", "n1")
 
 
+def name(story: Story, claim: str, on: str = "n1", by: str = "pools", party: Party = CONTROLLER) -> None:
+    story.write(party, "PersistentVolumeClaim", f"soak/{claim}", to_be_made(claim, on, by=by))
+
+
+def named(story: Story) -> None:
+    full(story)
+    for claim in ("red-0", "red-1"):
+        name(story, claim)
+
+
+def named_with_the_last_selection(story: Story) -> None:
+    select(story, "red-0")
+    name(story, "red-1")
+    name(story, "red-0")
+
+
+def named_before_the_last_selection(story: Story) -> None:
+    name(story, "red-0")
+
+
+def named_without_a_node(story: Story) -> None:
+    full(story)
+    name(story, "red-0", on="")
+
+
+def named_again(story: Story) -> None:
+    full(story)
+    name(story, "red-0", by="another", party=OTHER)
+    name(story, "red-0")
+
+
 def let_go(story: Story) -> None:
     for name in ("red-0", "red-1"):
         make(story, name)
@@ -140,6 +171,11 @@ def let_go_with_a_part(story: Story) -> None:
         (apart, {APART}),
         (apart_from_what_was_made, {APART}),
         (apart_from_what_a_user_has_just_selected, set()),
+        (named, set()),
+        (named_with_the_last_selection, set()),
+        (named_before_the_last_selection, {NAMED}),
+        (named_without_a_node, {NAMED}),
+        (named_again, {NAMED}),
         (let_go, set()),
         (let_go_with_a_part, {EARLY}),
     ],

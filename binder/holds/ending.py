@@ -122,8 +122,9 @@ def _without_claim(
     formed = replica_of(hold.claim, world.sets)
     wanting = formed if formed is not None and formed[0].uid == hold.set_uid else None
     if hold.set_uid not in {owner.uid for owner in world.sets.values()}:
-        if formed is not None and _is_wanted(volume, formed, view):
-            return Adoption(volume, formed[0].uid)
+        if formed is not None:  # Another set of the name has taken its place.
+            wanted = _is_wanted(volume, formed, view)
+            return Adoption(volume, formed[0].uid) if wanted else (HoldCause.NOT_WANTED, "")
         missing = now - world.missing_since.get(hold.set_uid, now)
         return (HoldCause.SET_GONE, "") if missing >= KEPT_WITHOUT_SET else None
     if wanting is None or not _is_wanted(volume, wanting, view):

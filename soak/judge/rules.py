@@ -349,11 +349,17 @@ def _serves(volume: Object, claim: Object) -> bool:
 
 
 def _settled_volumes(pod: Object, moment: Moment) -> list[Object]:
-    """Return the volumes held for the pod's claims, without what others wrote so recently that it was not known."""
+    """Return the volumes held for the pod's claims, without what others wrote so recently that it was not known.
+
+    Once a volume is committed for one of them, hints for the others decide nothing: those are committed next.
+    """
     cluster, volumes = moment.cluster, []
     for key in facts.claim_keys(pod):
         claim = cluster.claims.get(key)
-        for volume in cluster.volumes_of(claim) if claim is not None else ():
+        held = cluster.volumes_of(claim) if claim is not None else ()
+        if moment.change.kind == "PersistentVolume":
+            held = [volume for volume in held if reference(volume) is not None]
+        for volume in held:
             name = facts.name(volume)
             author = cluster.references.get(name) or cluster.reservations.get(name)
             if name == moment.change.key or moment.was_there(author):

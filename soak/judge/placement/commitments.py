@@ -163,7 +163,9 @@ def _possible(pod: Object, cluster: Cluster, seen: float) -> tuple[str, ...]:
     Nodes that were usable until after `seen` are among them.
     """
     claims = [cluster.claims[key] for key in facts.claim_keys(pod) if key in cluster.claims]
-    volumes = [volume for claim in claims for volume in cluster.volumes_of(claim)[:1]]
+    held = [volume for claim in claims for volume in cluster.volumes_of(claim)[:1]]
+    # Once a volume is committed for one claim, hints for the others decide nothing.
+    volumes = [volume for volume in held if facts.reference(volume) is not None] or held
     return tuple(
         name
         for name, node in sorted(cluster.nodes_ever.items())

@@ -136,6 +136,11 @@ def test_a_set_created_again_under_the_name_takes_the_holds_over_only_if_they_fi
     assert not passed([HELD], larger, missing_since={"uid-set": EPOCH}).adoptions
 
 
+def test_a_set_created_again_that_does_not_want_them_ends_the_holds_at_once() -> None:
+    plan = passed([HELD], stateful_set(hold="0", uid="uid-new"), missing_since={"uid-set": EPOCH}, now=EPOCH)
+    assert [(each.cause, each.clear) for each in plan.endings] == [(HoldCause.NOT_WANTED, True)]
+
+
 def test_of_two_volumes_for_one_name_one_is_given_up() -> None:
     plan = passed([HELD, held("pv-2", "data-db-0")], WANTS)
     assert [(each.volume.name, each.cause) for each in plan.endings] == [("pv-2", HoldCause.DUPLICATE)]

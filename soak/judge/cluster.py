@@ -80,6 +80,8 @@ class Cluster:
     """Pod's uid -> the writer that removed its last gate, or that created it without one."""
     placed: dict[str, Author] = field(default_factory=dict)
     """Pod's uid -> the writer that gave it its node."""
+    left: dict[str, tuple[float, Object]] = field(default_factory=dict)
+    """Pod's uid -> when it left its node, because it was deleted or finished, and the pod as it was there."""
     nominated: dict[str, Author] = field(default_factory=dict)
     """Pod's uid -> the writer that nominated it for a node last."""
     nodes_since: dict[str, float] = field(default_factory=dict)
@@ -238,6 +240,10 @@ class Cluster:
             self.usable_until[change.key] = change.at
 
     def _pod(self, change: Change) -> None:
+        before = change.before
+        was_there = before is not None and bool(before["spec"].get("nodeName")) and not facts.finished(before)
+        if before is not None and was_there and (change.after is None or facts.finished(change.after)):
+            self.left[uid(before)] = change.at, before
         for key in claim_keys(change.object):
             mounting = self.consumers[key]
             consumer = mounting.setdefault(uid(change.object), Consumer(change.key, uid(change.object)))

@@ -111,6 +111,9 @@ def _has_room(pod: Object, cluster: Cluster, seen: float, *, alone: bool = False
     for each in cluster.pods.values():
         if _is_nominated(each, cluster, seen) and uid(each) != uid(pod):
             there.setdefault(facts.nominated_node(each), []).append(each)
+    for gone_at, each in cluster.left.values():
+        if gone_at >= seen:
+            there.setdefault(str(each["spec"]["nodeName"]), []).append(each)
     mine = Waiting(pod, _possible(pod, cluster, seen))
     others = [] if alone else [each for each in _committed(cluster, seen) if uid(each.pod) != uid(pod)]
     nodes = cluster.nodes_ever

@@ -106,6 +106,22 @@ def test_nor_beside_one_that_is_on_the_node() -> None:
     assert second_after(place)
 
 
+@pytest.mark.parametrize(("seconds", "wrong"), [(1, False), (10, True)])
+def test_a_pod_that_ended_a_moment_ago_still_kept_the_first_one_from_running(seconds: float, wrong: bool) -> None:
+    """So the first one took no room, and the second, smaller one was served."""
+    place = Place(where=("n1", "n1", "n1"))
+    place.serve(1)
+    third = of_size("p3", "c3", "2", on="n1")
+    place.story.write(OTHER, "Pod", "soak/p3", third)
+    place.wait(10)
+    place.story.write(OTHER, "Pod", "soak/p3", None)
+    place.wait(seconds)
+    small = of_size("p2", "c2", "2", gates=(GATE,))
+    place.story.write(OTHER, "Pod", "soak/p2", small)
+    place.commit(2)
+    assert place.violated is wrong
+
+
 def test_what_others_did_a_moment_ago_is_not_seen_yet() -> None:
     place = Place(where=("n1", "n1", "n1"))
     place.story.write(OTHER, "Pod", "soak/p3", of_size("p3", "c3", on="n1"))

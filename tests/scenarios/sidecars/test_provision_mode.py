@@ -49,7 +49,8 @@ async def test_a_controller_that_is_killed_leaves_no_pod_with_a_part(own_world: 
         for number in range(4):
             await world.pod(f"pod-{number}", two(made, f"pod-{number}", "3Gi", "2Gi"), gated=True)
         await killed_and_started(world, controller)
-        await world.all_run(*(f"pod-{number}" for number in range(4)), seconds=120)
+        # What was made before counts beside the reports for two rounds of polling (report-after).
+        await world.all_run(*(f"pod-{number}" for number in range(4)), seconds=220)
         failed = [
             each for each in await world.admin.list("Event", world.namespace) if "ResourceExhausted" in each["note"]
         ]
@@ -98,6 +99,6 @@ async def test_a_controller_that_is_killed_leaves_no_mixed_pod_with_a_part(own_w
         for pod in ("red", "blue"):
             await world.pod(pod, {**two(made, pod, "4Gi", "3Gi"), f"{pod}-disk": claim_spec(disks)}, gated=True)
         await killed_and_started(world, controller)
-        await world.all_run("red", "blue", seconds=120)
+        await world.all_run("red", "blue", seconds=220)
         assert await nodes_of(world, "red-0") != await nodes_of(world, "blue-0")
         await controller.stop()

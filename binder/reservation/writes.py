@@ -62,13 +62,17 @@ def provision_on(node: str, now: datetime, annotations: Annotations, provisioner
     """Mode provision: the claim's volume is to be made for this node, as kube-scheduler selects one, and at once if the
     provisioner is named.
     """
-    named = dict.fromkeys(PROVISIONER_ANNOTATIONS, provisioner) if provisioner else {}
-    return {"metadata": {"annotations": {SELECTED_NODE: node, annotations.selected_at: format_time(now), **named}}}
+    selected = {SELECTED_NODE: node, annotations.selected_at: format_time(now)}
+    return {"metadata": {"annotations": selected | (_named(provisioner) if provisioner else {})}}
 
 
 def name_provisioner(provisioner: str) -> Patch:
     """Have the volume of a claim with a selected node made, as setClaimProvisioner in pv_controller.go does."""
-    return {"metadata": {"annotations": dict.fromkeys(PROVISIONER_ANNOTATIONS, provisioner)}}
+    return {"metadata": {"annotations": _named(provisioner)}}
+
+
+def _named(provisioner: str) -> dict[str, str]:
+    return dict.fromkeys(PROVISIONER_ANNOTATIONS, provisioner)
 
 
 def withdraw_node(annotations: Annotations) -> Patch:

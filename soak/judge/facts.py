@@ -216,6 +216,11 @@ def fits(volume: Object, claim: Object) -> bool:
     )
 
 
+def may_hold(volume: Object, claim: Object) -> bool:
+    """Whether it can be bound: a user may have written the name of a claim on a volume that is too small for it."""
+    return volume_name(claim) != "" or reference(volume) is None or fits(volume, claim)
+
+
 def in_one_topology(volumes: Iterable[Object], nodes: Iterable[Object]) -> bool:
     """Whether some node has access to all the volumes."""
     wanted = list(volumes)

@@ -356,7 +356,7 @@ def _settled_volumes(pod: Object, moment: Moment) -> list[Object]:
     cluster, volumes = moment.cluster, []
     for key in facts.claim_keys(pod):
         claim = cluster.claims.get(key)
-        held = [each for each in cluster.volumes_of(claim) if _may_hold(each, claim)] if claim is not None else []
+        held = [each for each in cluster.volumes_of(claim) if facts.may_hold(each, claim)] if claim is not None else []
         if moment.change.kind == "PersistentVolume":
             held = [volume for volume in held if reference(volume) is not None]
         for volume in held:
@@ -365,11 +365,6 @@ def _settled_volumes(pod: Object, moment: Moment) -> list[Object]:
             if name == moment.change.key or moment.was_there(author):
                 volumes.append(volume)
     return volumes
-
-
-def _may_hold(volume: Object, claim: Object) -> bool:
-    """Whether it can be bound: a user may have written the name of a claim on a volume that is too small for it."""
-    return facts.volume_name(claim) != "" or reference(volume) is None or facts.fits(volume, claim)
 
 
 def _without_bookkeeping(subject: Object) -> Object:

@@ -153,8 +153,8 @@ def is_committed(pod: Object, cluster: Cluster, seen: float = inf) -> bool:
         claim = cluster.claims.get(key)
         if claim is None or facts.deleting(claim) or not facts.may_use(pod, claim):
             return False
-        held = [volume for volume in cluster.volumes_of(claim) if facts.refers_to(volume, claim)]
-        held = held if facts.volume_name(claim) else [volume for volume in held if facts.fits(volume, claim)]
+        named = [volume for volume in cluster.volumes_of(claim) if facts.refers_to(volume, claim)]
+        held = [volume for volume in named if facts.may_hold(volume, claim)]
         if not held or not _known(cluster.references.get(facts.name(held[0])), seen):
             return False
     return True

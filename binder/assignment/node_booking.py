@@ -188,6 +188,11 @@ class NodeBooking:
         self._room(node).give_back(_requests_of(demand, node), _anchored(demand), attach)
         self._given_back.append(node)
 
+    def booked_on(self, name: str) -> frozenset[str]:
+        """Return the waiting pods that have room on the node, by key, those of the pass left out."""
+        self._room(name)
+        return frozenset(self._seats.at.get(name, ()))
+
     def takes(self, demand: Demand, attach: Attach) -> Iterator[tuple[str, int]]:
         """Yield what the pod takes, at least, of a node that is given to it in this pass: the names are for `left`."""
         if not demand.pod.node_name:

@@ -27,7 +27,6 @@ from binder.model.decision import (
     Provision,
     Reject,
     Reserve,
-    Wait,
 )
 from binder.model.demand import MAX_CLAIMS
 from binder.new_nodes.templates import is_new
@@ -183,7 +182,7 @@ class Reconciler:
         if nothing_left(decision, self.store.snapshot()):
             if is_new(decision.node) and not await self.selected_nodes.await_node(pod):
                 return FIRST_RETRY
-            return await self._lift(pod, known, wake, node=decision.node)
+            return await self._lift(pod, known, wake, decision)
         return wake
 
     async def _resolve_doubts(self, key: str) -> None:
@@ -210,7 +209,7 @@ class Reconciler:
             return self._reject(decision)
         committed = self._progress(pod.key).committed
         unread = {key: claim for key, claim in known.items() if not {pod.uid, claim.uid} <= committed}
-        return await self._done(pod.key, pod, unread, node=decision.node if isinstance(decision, Wait) else "")
+        return await self._done(pod.key, pod, unread, decision)
 
     def _may_keep(self, decision: Reject) -> bool:
         return self._progress(decision.pod.key).may_keep(decision, self.clock.monotonic())
@@ -267,8 +266,7 @@ class Reconciler:
         if isinstance(decision, Reserve) and decision.mode is Mode.PREBIND:
             self._progress(decision.pod.key).committed = frozenset((decision.pod.uid, *held.values()))
         unread = {key: claim for key, claim in known.items() if key not in held}
-        node = decision.node if isinstance(decision, Reserve) else ""
-        return await self._lift(decision.pod, unread, None, node=node)
+        return await self._lift(decision.pod, unread, None, decision)
 
     async def _provision(self, decision: Provision) -> float | None:
         """Have the volumes of the pod made on one node. Its gate stays until all of its claims are bound."""
@@ -295,10 +293,9 @@ class Reconciler:
         decided: Pod,
         unread: Mapping[str, KnownClaim],
         wake: float | None,
-        *,
-        node: str = "",
+        decision: Decision | None = None,
     ) -> float | None:
-        """Release the pod to kube-scheduler; return when to retry, soon if that did not work. It has room on `node`.
+        """Release the pod to kube-scheduler; return when to retry, soon if that did not work.
 
         A pod recreated under the name since the decision is reconciled separately, and one whose claims the PV
         controller has yet to bind is reconciled when they are bound.
@@ -309,7 +306,7 @@ class Reconciler:
                 return wake
             if self.scheduling_gate.awaits_bind(pod):
                 return wake
-            if await self.scheduling_gate.lift(pod, unread, node=node):
+            if await self.scheduling_gate.lift(pod, unread, decision):
                 return wake
         finally:
             self.planner.settled(decided.key)
@@ -376,7 +373,7 @@ class Reconciler:
             self.metrics.bound(class_of(new), binding, self.clock.monotonic() - since)
 
     async def _done(
-        self, key: str, pod: Pod | None, known: Mapping[str, KnownClaim], *, node: str = ""
+        self, key: str, pod: Pod | None, known: Mapping[str, KnownClaim], decision: Decision | None = None
     ) -> float | None:
         """The pod is gone or lacks no volume. Its retries and Events are remembered until its gate is removed."""
         self._deference.done(key)
@@ -384,7 +381,7 @@ class Reconciler:
         self.wakeups.forget(key)
         if key in self._pods:
             self._pods[key].done()
-        again = None if pod is None else await self._lift(pod, known, None, node=node)
+        again = None if pod is None else await self._lift(pod, known, None, decision)
         if again is None:
             self.announcer.forget(key)
             self._pods.pop(key, None)

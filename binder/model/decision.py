@@ -42,7 +42,8 @@ class Reserve:
     pod and from which all its volumes are accessible. `local_nodes` names the only nodes from which a local volume is
     accessible, for the reserved-nodes annotation; empty if the volumes are zonal or accessible everywhere. `limits`:
     why the mode is annotate although the classes have another one (binder.planning.commitment). `new_node`: the node
-    does not exist yet, and one like this is expected from an autoscaler.
+    does not exist yet, and one like this is expected from an autoscaler. `beside`: the pods that wait for a node and
+    have room on that one as well, by key, perhaps with this pod itself.
     """
 
     pod: Pod
@@ -53,6 +54,7 @@ class Reserve:
     placements: tuple[Placement, ...]
     limits: tuple[str, ...] = ()
     new_node: Node | None = None
+    beside: frozenset[str] = frozenset()
 
     @property
     def volumes(self) -> tuple[Volume, ...]:
@@ -75,13 +77,14 @@ class Finish:
 class Provision:
     """Select this node for the volumes that are still to be made for the pod, in this order of its claims.
 
-    `placements`: existing volumes chosen for its other claims, to be set aside before that.
+    `placements`: existing volumes chosen for its other claims, to be set aside before that. `beside` as for `Reserve`.
     """
 
     pod: Pod
     node: str
     claims: tuple[Claim, ...]
     placements: tuple[Placement, ...] = ()
+    beside: frozenset[str] = frozenset()
 
     @property
     def volumes(self) -> tuple[Volume, ...]:
@@ -92,13 +95,14 @@ class Provision:
 class Wait:
     """Nothing to do now. Retry at `until`; None means that an event will wake the pod.
 
-    `node`: where the room of a pod is booked that only our gate holds back.
+    `node`: where the room of a pod is booked that only our gate holds back; `beside` as for `Reserve`.
     """
 
     pod: Pod
     reason: Reason
     until: datetime | None = None
     node: str = ""
+    beside: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

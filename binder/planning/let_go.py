@@ -32,7 +32,7 @@ def let_go(view: View, decision: Decision, bookings: Bookings) -> Decision:
         return decision
     node = bookings.place_of(booked)
     if node:
-        return replace(decision, node=node)
+        return replace(decision, node=node, beside=frozenset(bookings.at(node)))
     if not booked.possible:
         if leaves_a_node(booked.waiting, view.snapshot.nodes):
             return decision

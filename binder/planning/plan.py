@@ -184,12 +184,26 @@ def _decide(
     _place_all(this, placing, selection, demands, solve)
     got = {volume.name: key for placed in placing.placed.values() for key, volume in placed.volumes.items()}
     explainer = Explainer(view, now, topologies, this.booking(), got, caches.node_sets)
-    return [
+    decisions = [
         selection.decision(demand)
         if demand.mode is Mode.PROVISION
         else _decision(view, topologies, explainer, demand, placing.placed.get(demand.pod.key))
         for demand in demands
     ]
+    return list(_with_company(placing, decisions))
+
+
+def _with_company(placing: Placing, decisions: Iterable[Decision]) -> Iterator[Decision]:
+    """Yield the decisions with the pods for which there is room on their nodes as well."""
+    placed_on: dict[str, set[str]] = {}
+    for key, placed in placing.placed.items():
+        placed_on.setdefault(placed.node, set()).add(key)
+    beside = {name: placing.booking.booked_on(name) | keys for name, keys in placed_on.items()}
+    for decision in decisions:
+        if isinstance(decision, Reserve | Provision):
+            yield replace(decision, beside=beside[decision.node])
+        else:
+            yield decision
 
 
 def _place_all(

@@ -8,13 +8,13 @@ written is in `binder.writers.write_checks`.
 """
 
 import asyncio
-from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
 from msgspec import structs
 
+from binder.booking.room import room_left
 from binder.matching.matching import is_mine
 from binder.matching.node_fit import reject_node, reject_reach, reject_resources
 from binder.model.decision import Finish, Mode, Placement, Provision, Reserve
@@ -23,8 +23,7 @@ from binder.writers.attempt import OutdatedDecision, side_by_side
 from binder.writers.health_gate import HealthGate
 from binder.writers.object_client import ObjectClient
 from kube.clock import Now
-from kube.objects.model import BIND_COMPLETED, SELECTED_NODE, Claim, Pod, Volume, value_of
-from kube.store.node_view import node_view
+from kube.objects.model import BIND_COMPLETED, SELECTED_NODE, Claim, Pod, value_of
 
 YOUNG: Final = timedelta(seconds=5)
 """The cache is at most this far behind about an object that it shows and that was created this recently."""
@@ -73,7 +72,7 @@ class Preconditions:
         if not may_commit(decision.pod, snapshot):
             raise OutdatedDecision(f"kube-scheduler may be scheduling a pod with the claims of {decision.pod.key}")
         if isinstance(decision, Provision) or decision.new_node is None:
-            self._require_fit(decision.pod, decision.node, decision.volumes)
+            self._require_fit(decision)
 
     async def probe(self, decision: Reserve | Finish | Provision) -> None:
         """Obtain a recent verdict on each volume. Raises OutdatedDecision if a driver is slow."""
@@ -120,16 +119,17 @@ class Preconditions:
             raise OutdatedDecision(f"a volume already names claim {planned.key}")
         return fresh
 
-    def _require_fit(self, pod: Pod, name: str, volumes: Iterable[Volume]) -> None:
+    def _require_fit(self, decision: Reserve | Provision) -> None:
         """Raise OutdatedDecision if the node for which the volumes were chosen does not fit the pod any more."""
-        snapshot = self._client.snapshot()
+        snapshot, pod, name = self._client.snapshot(), decision.pod, decision.node
         node = snapshot.nodes.get(name)
         if node is None:
             raise OutdatedDecision(f"node {name} was deleted")
-        rejected = reject_reach(volumes, node)
+        rejected = reject_reach(decision.volumes, node)
         if pod.node_name != node.name:
             rejected = rejected or reject_node(pod, node)
-            rejected = rejected or reject_resources(pod, node.name, node_view(snapshot, node.name).free)
+            room = room_left(snapshot, name, decision.beside - {pod.key})
+            rejected = rejected or reject_resources(pod, name, room.free)
         if rejected is not None:
             raise OutdatedDecision(f"node {rejected}")
 

@@ -11,8 +11,11 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from binder.booking.room import room_left
 from binder.matching.claim_state import unusable_state
 from binder.matching.matching import is_mine
+from binder.matching.node_fit import reject_resources
+from binder.model.decision import Decision, Reserve, Wait
 from binder.model.waiting_pod import waiting_pod
 from binder.planning.let_go import leaves_a_node
 from binder.planning.pod_claims import awaits_bind
@@ -78,13 +81,12 @@ class SchedulingGate:
         self,
         pod: Pod,
         unread: Mapping[str, KnownClaim],
-        *,
-        node: str = "",
+        decision: Decision | None = None,
     ) -> bool:
         """Remove our gate if the pod carries it; False if it is still there and has to be tried again.
 
         The volumes of the pod may have changed meanwhile, their affinity included: it keeps its gate if they leave it
-        no node. `node` is the likeliest one.
+        no node, or if others took the room that it has on a node by `decision`.
 
         `unread` are those of its claims that are known from a watch only, as the decision saw them. They are read
         first, with the volumes held for them, because watches are not synchronised: a recreated pod may be seen beside
@@ -101,20 +103,24 @@ class SchedulingGate:
             seen = self._client.snapshot().pods.get(pod.key)
             if seen is None or seen.uid != pod.uid or not self._annotations.carries_gate(seen):
                 return True
-            return await self._stand(unread) and await self._remove(seen, unread, node)
+            return await self._stand(unread) and await self._remove(seen, unread, decision)
 
-    def _runs(self, pod: Pod, node: str) -> bool:
-        """Whether the volumes of the pod leave it a node, as far as is known without a request."""
-        snapshot = self._client.snapshot()
+    def _runs(self, pod: Pod, decision: Decision | None) -> bool:
+        """Whether the pod still has its room, and its volumes leave it a node, by what is known without a request."""
+        snapshot, node = self._client.snapshot(), ""
+        if isinstance(decision, Reserve | Wait) and (node := decision.node) in snapshot.nodes:
+            room = room_left(snapshot, node, decision.beside - {pod.key})
+            if reject_resources(pod, node, room.free) is not None:
+                return False
         waiting = waiting_pod(snapshot, self._annotations, pod)
         return waiting is None or leaves_a_node(waiting, snapshot.nodes, node)
 
-    async def _remove(self, pod: Pod, unread: Mapping[str, KnownClaim], node: str) -> bool:
+    async def _remove(self, pod: Pod, unread: Mapping[str, KnownClaim], decision: Decision | None) -> bool:
         left = [{"name": gate} for gate in self._annotations.other_gates(pod)]
 
         def check() -> None:
-            if not (self._runs(pod, node) and all(self._stands(key, unread.get(key)) for key in pod.claim_keys)):
-                raise OutdatedDecision(f"the claims of pod {pod.key}, or their volumes, changed")
+            if not (self._runs(pod, decision) and all(self._stands(key, unread.get(key)) for key in pod.claim_keys)):
+                raise OutdatedDecision(f"the claims of pod {pod.key}, their volumes or its room changed")
 
         try:
             await self._client.patch_pod(pod, {"spec": {"schedulingGates": left or None}}, check)

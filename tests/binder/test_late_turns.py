@@ -6,7 +6,7 @@ from binder.model.decision import Mode
 from prebinder.config.settings import HoldSettings
 from tests.binder.holds.test_hold_controller import held, set_object
 from tests.binder.provisioner import SELECTED, gated, pool_world, selected
-from tests.binder.world import Process, World
+from tests.binder.world import Process, World, bind
 from tests.fakes.objects import Object, claim_object, pod_object, volume_object
 
 
@@ -22,8 +22,26 @@ async def only_its_gate_is_left(world: World, process: Process) -> None:
         await process.run(1)
 
 
-def is_gated(world: World) -> bool:
-    return bool(world.server.get("pods", "default/web")["spec"].get("schedulingGates"))
+def is_gated(world: World, name: str = "web") -> bool:
+    return bool(world.server.get("pods", f"default/{name}")["spec"].get("schedulingGates"))
+
+
+def two_pods_on_a_node() -> World:
+    """One request in five seconds, and two gated pods whose volumes can only be on a node that takes two pods."""
+    world = World(Mode.PREBIND, qps=0.2)
+    world.server.change("nodes", "node-a1", lambda node: node["status"]["allocatable"].update(pods="2"))
+    for name in ("api", "web"):
+        world.put(volume_object(f"pv-{name}", node="node-a1"), claim_object(f"data-{name}"))
+        world.put(pod_object(name, [f"data-{name}"], gated=True))
+    return world
+
+
+async def a_third_takes_the_room(world: World, process: Process) -> None:
+    """As soon as the first of the two is looked at on the API server."""
+    while process.connection.requests < 1:
+        await process.run(1)
+    world.put(pod_object("third", [], node="node-a1"))
+    await process.run(45)
 
 
 @pytest.mark.parametrize("mode", [Mode.PREBIND, Mode.COMPLETE])
@@ -88,3 +106,19 @@ async def test_no_volume_is_held_for_a_claim_that_was_created_meanwhile() -> Non
         world.put(claim_object("data-db-0"))
         await process.run(60)
     assert held(world) == {}
+
+
+async def test_no_volume_is_committed_for_a_pod_whose_room_beside_a_waiting_one_was_taken_meanwhile() -> None:
+    world = two_pods_on_a_node()
+    async with world.process() as process:
+        await a_third_takes_the_room(world, process)
+    assert ["claimRef" in world.volume(f"pv-{name}")["spec"] for name in ("api", "web")].count(True) == 1
+
+
+async def test_a_gate_stays_if_the_room_beside_a_waiting_pod_was_taken_while_its_removal_waited() -> None:
+    world = two_pods_on_a_node()
+    for name in ("api", "web"):
+        bind(world, f"data-{name}", f"pv-{name}")
+    async with world.process() as process:
+        await a_third_takes_the_room(world, process)
+        assert [is_gated(world, name) for name in ("api", "web")].count(True) == 1

@@ -11,6 +11,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any, Final
 
+from binder.health.quarantine import in_quarantine
 from binder.matching.index import VolumeIndex
 from binder.matching.matching import class_of
 from binder.model.view import PlanSettings, View
@@ -18,6 +19,7 @@ from binder.planning.unmet_claims import UnmetClaims
 from binder.provisioning.ledger import PoolLedger
 from binder.provisioning.tracking import ledger_of
 from binder.reservation.contract import Annotations
+from binder.reservation.set_aside import set_aside_of
 from kube.objects.labels import Pairs
 from kube.objects.model import PROVISIONED_BY, Claim, Pod, Volume, value_of
 from kube.store.snapshot import Snapshot
@@ -125,6 +127,18 @@ class Derived:
     def static_classes(self) -> frozenset[str]:
         """Return the class names of volumes that no provisioner made."""
         return static_classes(self._snapshot.volumes.values())
+
+    @cached_property
+    def withheld(self) -> tuple[Volume, ...]:
+        """Return the volumes that name a claim and are Released, in quarantine or set aside."""
+        named = (volume for volume in self._snapshot.volumes.values() if volume.claim is not None)
+        return tuple(
+            volume
+            for volume in named
+            if volume.phase == "Released"
+            or in_quarantine(volume, self._annotations)
+            or set_aside_of(volume, self._annotations) is not None
+        )
 
     @cached_property
     def last_provisioned(self) -> Mapping[str, datetime]:

@@ -20,7 +20,9 @@ from why.explain.answering import report_on
 from why.reading.dump import read_dump
 
 MAX_RATIO = 8.0
-"""Measured: 2.3. A parser of YAML, or a list that is searched for each object, is far beyond it."""
+"""Measured: 5.5, and 7 when each pod searched all volumes. A parser of YAML, or a list searched for each object, is
+far beyond it.
+"""
 
 
 def cluster() -> list[Document]:

@@ -1,6 +1,7 @@
 """Causes in existing volumes: the one that a claim requests, and those that might fit."""
 
 from collections.abc import Callable
+from itertools import chain
 
 from msgspec.structs import replace
 
@@ -363,7 +364,7 @@ def _static(facts: Facts, claim: Claim) -> Claim | None:
 
 
 def _would_fit(facts: Facts, claim: Claim, held: Callable[[Volume], bool]) -> Volume | None:
-    """Return a volume that is withheld in this way and would fit the claim otherwise.
+    """Return a volume that is withheld in this way, or by its name alone, and would fit the claim otherwise.
 
     One that an earlier claim of its name had is the first choice, one that another existing claim may want the last.
     """
@@ -372,7 +373,8 @@ def _would_fit(facts: Facts, claim: Claim, held: Callable[[Volume], bool]) -> Vo
         key = "" if volume.claim is None else volume.claim.key
         return key != claim.key, key in facts.snapshot.claims, volume.capacity, volume.name
 
-    volumes = (volume for volume in facts.snapshot.volumes.values() if volume.claim is not None and held(volume))
+    named = (facts.snapshot.volumes[name] for name in facts.snapshot.volumes_by_claim.get(claim.key, ()))
+    volumes = (volume for volume in chain(facts.derived.withheld, named) if held(volume))
     free = ((volume, replace(volume, claim=None, phase="Available")) for volume in volumes)
     fitting = (volume for volume, freed in free if scheduler_rejection(claim, freed) is None)
     return min(fitting, key=order, default=None)

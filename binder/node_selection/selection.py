@@ -22,6 +22,7 @@ from binder.model.demand import Demand
 from binder.model.view import View
 from binder.provisioning.claims_in_flight import size_of
 from binder.provisioning.pass_pools import PassPools
+from binder.provisioning.sums import first_lacking, left_after
 from binder.reservation.contract import STRICT
 from kube.objects.model import Claim, Node, Volume, value_of
 
@@ -122,12 +123,14 @@ class NodeSelection:
     ) -> Iterator[tuple[float, float, Node, PlacedPod]]:
         """Yield the nodes whose pools have room, and from which there are volumes, with what they have left then."""
         placing, known = self._placing, dict[int, Mapping[str, Volume] | None]()
+        wanted = placing.pools.wanted(demand.made)
         for topology in self._topologies.of(demand).open_to(demand):
             around = placing.around(topology)
             for node in _nodes(demand, topology):
-                rejected = placing.pools.reject(demand.made, node)
-                if rejected is not None:
-                    _note(lacking, rejected)
+                sums = placing.pools.sums(wanted, node)
+                if isinstance(sums, Rejection) or first_lacking(sums, certain=True) is not None:
+                    if len(lacking) < MAX_EVIDENCE and (rejected := placing.pools.reject(demand.made, node)):
+                        lacking.append(rejected)
                     continue
                 if around.number not in known:
                     known[around.number] = placing.required(demand, around)
@@ -135,7 +138,7 @@ class NodeSelection:
                 if volumes is None:
                     _note(unfit, _without_volumes(demand, node))
                 else:
-                    left = placing.pools.left(demand.made, node), -placing.booking.left(node.name, "pods")
+                    left = left_after(sums), -placing.booking.left(node.name, "pods")
                     yield *left, node, PlacedPod(demand, topology, node.name, volumes)
 
 

@@ -1,8 +1,10 @@
 """What pools have left during a pass, as claims are placed."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from math import inf
 
 from binder.matching.matching import class_of
@@ -10,8 +12,8 @@ from binder.matching.node_fit import reject_allowed_topologies, reject_missing_d
 from binder.matching.rejection import Reason, Rejection
 from binder.provisioning.claims_in_flight import size_of, to_be_made
 from binder.provisioning.ledger import PoolLedger
-from binder.provisioning.pool import PoolKey
-from binder.provisioning.sums import provided_by, reject_sum, sums_on
+from binder.provisioning.pool import PoolKey, PoolRoom
+from binder.provisioning.sums import Sum, Wanted, first_lacking, left_after, provided_by, rejection
 from kube.objects.model import Claim, Node, StorageClass
 from kube.rules.selectors import label_keys
 from kube.store.snapshot import Snapshot
@@ -35,17 +37,34 @@ class PassPools:
         self._now = now
         self.pools = pools
         self._places: dict[tuple[str, str], Rejection | tuple[PoolKey, ...]] = {}
+        self._rooms: dict[PoolKey, PoolRoom] = {}
+        """Of pools where nothing was booked or given back since."""
+
+    def wanted(self, claims: Iterable[Claim]) -> Wanted:
+        """Return what `sums` are computed of, for each node, until something is taken or given back."""
+        wanted = Wanted.of(claims, self._snapshot)
+        return replace(wanted, own=frozenset(uid for uid in wanted.own if uid in self.pools.homes))
+
+    def sums(self, wanted: Wanted, node: Node) -> tuple[Sum, ...] | Rejection:
+        """Return what is needed of the node's pools, or why the volumes cannot be made there whatever is left."""
+        places: dict[str, tuple[PoolKey, ...]] = {}
+        for name in wanted.classes:
+            place = self._place(name, node)
+            if isinstance(place, Rejection):
+                return place
+            places[name] = place
+        return wanted.sums(places.__getitem__, partial(self._room_of, wanted.own))
 
     def reject(self, claims: Sequence[Claim], node: Node) -> Rejection | None:
         """Return why the volumes of these claims cannot all be made for the node, or None.
 
         Claims that are booked already, because their pod is tied to a place, are not counted twice.
         """
-        for claim in claims:
-            place = self._place(class_of(claim), node)
-            if isinstance(place, Rejection):
-                return place
-        return reject_sum(claims, node, self._snapshot, self.pools, self._now, certain=True)
+        sums = self.sums(self.wanted(claims), node)
+        if isinstance(sums, Rejection):
+            return sums
+        lacking = first_lacking(sums, certain=True)
+        return None if lacking is None else rejection(lacking, node)
 
     def has_room(self, claims: Sequence[Claim], name: str) -> bool:
         """Whether the volumes of these claims can all be made for the node of this name."""
@@ -80,8 +99,8 @@ class PassPools:
 
     def left(self, claims: Sequence[Claim], node: Node) -> float:
         """Return how many bytes are left of the scarcest pool once these volumes are made there."""
-        sums = sums_on(claims, dict(node.labels), self._snapshot, self.pools, self._now)
-        return min((each.room.left - each.size for each in sums if each.room.left is not None), default=inf)
+        sums = self.sums(self.wanted(claims), node)
+        return -inf if isinstance(sums, Rejection) else left_after(sums)
 
     def scarcest_first(self, claims: Iterable[Claim], name: str) -> tuple[Claim, ...]:
         """Return the claims in the order in which a failure is noticed earliest: the largest of the scarcest pool."""
@@ -93,6 +112,7 @@ class PassPools:
         for claim in claims:
             place = self._place(class_of(claim), self._snapshot.nodes[name])
             if not isinstance(place, Rejection) and place:
+                self._changes(claim.uid, place)
                 self.pools = self.pools.booked(to_be_made(claim, self._now), place)
 
     def take_new(self, claims: Iterable[Claim], name: str) -> None:
@@ -102,7 +122,21 @@ class PassPools:
     def give_back(self, claims: Iterable[Claim]) -> None:
         """Undo `take`."""
         for claim in claims:
+            self._changes(claim.uid)
             self.pools = self.pools.withdrawn(claim.uid)
+
+    def _changes(self, uid: str, pools: Iterable[PoolKey] = ()) -> None:
+        for key in (*self.pools.homes.get(uid, ()), *pools):
+            self._rooms.pop(key, None)
+
+    def _room_of(self, own: Container[str], key: PoolKey) -> PoolRoom:
+        """Return what is left of a pool beside all but its `own` bookings."""
+        if own:
+            return self.pools.pools[key].room(self._now, own)
+        room = self._rooms.get(key)
+        if room is None:
+            room = self._rooms[key] = self.pools.pools[key].room(self._now)
+        return room
 
     def _excludes(self, class_name: str, node: Node) -> bool:
         return isinstance(self._place(class_name, node), Rejection)

@@ -1,8 +1,9 @@
 """Whether all volumes that a pod still needs from a pool fit into it together."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from math import inf
 from typing import Final
 
 from binder.matching.evidence import quantity_text
@@ -26,14 +27,49 @@ class Sum:
     pool: PoolKey
     room: PoolRoom
     claims: tuple[Claim, ...]
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        return tuple(map(size_of, self.claims))
+    sizes: tuple[int, ...]
 
     @property
     def size(self) -> int:
         return sum(self.sizes)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Claims for which volumes are to be made, the same for each node: their classes, and by class those that need room
+    in a pool, with their sizes. `own` are their uids.
+
+    Drivers that do not report capacity have no pool, as in kube-scheduler: their claims need nothing.
+    """
+
+    classes: tuple[str, ...]
+    by_class: tuple[tuple[str, tuple[Claim, ...], tuple[int, ...]], ...]
+    own: frozenset[str]
+
+    @classmethod
+    def of(cls, claims: Iterable[Claim], snapshot: Snapshot) -> "Wanted":
+        by_class: dict[str, list[Claim]] = {}
+        wanted = tuple(dict.fromkeys(claims))
+        for claim in wanted:
+            if provided_by(claim, snapshot) is not None:
+                by_class.setdefault(class_of(claim), []).append(claim)
+        parts = ((name, tuple(those), tuple(map(size_of, those))) for name, those in by_class.items())
+        classes = tuple(dict.fromkeys(map(class_of, wanted)))
+        return cls(classes, tuple(parts), frozenset(claim.uid for claim in wanted))
+
+    def sums(
+        self, pools_of: Callable[[str], Iterable[PoolKey]], room_of: Callable[[PoolKey], PoolRoom]
+    ) -> tuple[Sum, ...]:
+        """Return what is needed of each pool of a node, which has these `pools_of` a class."""
+        if len(self.by_class) == 1:
+            ((name, claims, sizes),) = self.by_class
+            return tuple([Sum(key, room_of(key), claims, sizes) for key in pools_of(name)])
+        needed: dict[PoolKey, tuple[tuple[Claim, ...], tuple[int, ...]]] = {}
+        for name, claims, sizes in self.by_class:
+            for key in pools_of(name):
+                before, sizes_before = needed.get(key, ((), ()))
+                needed[key] = (*before, *claims), (*sizes_before, *sizes)
+        return tuple(Sum(key, room_of(key), *each) for key, each in needed.items())
 
 
 def sums_on(
@@ -41,17 +77,13 @@ def sums_on(
 ) -> tuple[Sum, ...]:
     """Return what the claims, for which volumes are to be made, need of each pool of a node with these labels.
 
-    Their own bookings do not count: a pod that is tried again would be in its own way. Drivers that do not report
-    capacity have no pool, as in kube-scheduler.
+    Their own bookings do not count: a pod that is tried again would be in its own way.
     """
-    needed: dict[PoolKey, list[Claim]] = {}
-    wanted = tuple(dict.fromkeys(claims))
-    for claim in wanted:
-        if provided_by(claim, snapshot) is not None:
-            for pool in ledger.pools_of(class_of(claim), labels):
-                needed.setdefault(pool.key, []).append(claim)
-    own = frozenset(claim.uid for claim in wanted)
-    return tuple(Sum(key, ledger.pools[key].room(now, own), tuple(claims)) for key, claims in needed.items())
+    wanted = Wanted.of(claims, snapshot)
+    return wanted.sums(
+        lambda name: (pool.key for pool in ledger.pools_of(name, labels)),
+        lambda key: ledger.pools[key].room(now, wanted.own),
+    )
 
 
 def reject_sum(
@@ -61,11 +93,26 @@ def reject_sum(
 
     `certain`: only if they surely do, as before something is written; otherwise unless they surely do not.
     """
-    for needed in sums_on(claims, dict(node.labels), snapshot, ledger, now):
-        room = needed.room
-        if not (room.fits if certain else room.may_fit)(*needed.sizes):
-            return Rejection(Reason.INSUFFICIENT_STORAGE, node.name, _wanted(needed), room_text(room))
+    lacking = first_lacking(sums_on(claims, dict(node.labels), snapshot, ledger, now), certain=certain)
+    return None if lacking is None else rejection(lacking, node)
+
+
+def first_lacking(sums: Iterable[Sum], *, certain: bool) -> Sum | None:
+    """Return the first that does not fit into its pool, None if all do."""
+    for needed in sums:
+        if not (needed.room.fits if certain else needed.room.may_fit)(*needed.sizes):
+            return needed
     return None
+
+
+def left_after(sums: Iterable[Sum]) -> float:
+    """Return how many bytes are left of the scarcest pool once these volumes are made; infinite without a limit."""
+    return min([each.room.left - each.size for each in sums if each.room.left is not None], default=inf)
+
+
+def rejection(lacking: Sum, node: Node) -> Rejection:
+    """Say that the node's pool does not take them."""
+    return Rejection(Reason.INSUFFICIENT_STORAGE, node.name, _wanted(lacking), room_text(lacking.room))
 
 
 def _wanted(needed: Sum) -> str:

@@ -44,9 +44,10 @@ REPORTED: Final = 240.0
 """Seconds for the provisioner to report every pool: by default it writes one a second."""
 PATIENCE: Final = 240.0
 """Seconds without another pod that has a node, after which those without one are stuck."""
-DEFAULTS: Final = ("--strict-topology", "--enable-capacity", "--capacity-ownerref-level=-1")
-"""Flags of the provisioner that say what it does, and none of how fast."""
-PROVISIONER: Final = (*DEFAULTS, "--kube-api-qps=50", "--kube-api-burst=100", "--retry-interval-max=5m")
+_TASK: Final = ("--strict-topology", "--enable-capacity", "--capacity-ownerref-level=-1", "--retry-interval-max=5m")
+DEFAULTS: Final = (*_TASK, "--kube-api-qps=5", "--kube-api-burst=10")
+"""The provisioner's own defaults of how fast it may be; the control plane for development starts it with others."""
+PROVISIONER: Final = (*_TASK, "--kube-api-qps=50", "--kube-api-burst=100")
 MANY_POOLS: Final = 100
 WIDE: Final = 25
 """Percent of slack where others use OTHERS percent of every second pool: the hidden solution is still one."""

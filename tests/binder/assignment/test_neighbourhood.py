@@ -244,3 +244,16 @@ def test_pods_that_have_ended_or_require_nothing_of_these_keep_no_pod_away() -> 
 def test_a_pod_that_was_put_on_its_node_by_hand_is_there_already() -> None:
     running = pod("db-9", node="n1", labels={"app": "db"})
     assert places(view(*LOCAL, running, *db(0, node="n1"))) == {"db-0": "n1"}
+
+
+def test_pods_alike_in_all_but_their_affinity_are_allowed_on_different_nodes() -> None:
+    """The first one gets no volume: there is none in zone a. The other is tried when nothing has been booked since."""
+
+    def near(name: str, app: str, priority: int) -> list[Record]:
+        term = PodTerm(ZONE, LabelSelector((("app", app),)))
+        constraints = Constraints(affinity=(term,))
+        return [claim(name), pod(name, claims=[name], priority=priority, constraints=constraints)]
+
+    running = [pod(app, node=name, labels={"app": app}) for app, name in (("cache", "a1"), ("front", "b1"))]
+    seen = view(*hosts(a=1, b=1), *zonal(b=2), *running, *near("first", "cache", 1), *near("second", "front", 0))
+    assert places(seen) == {"second": "b1"}

@@ -7,9 +7,11 @@ import pytest
 from binder.matching.rejection import Reason
 from binder.model.decision import Decision, Reject, Reserve
 from binder.planning.plan import holds_of, plan
+from kube.objects.constraints import Constraints, PodTerm
+from kube.objects.labels import LabelSelector
 from kube.objects.model import BIND_COMPLETED, Record
 from tests.binder.views import NOW, chosen, planned, view
-from tests.builders import claim, csi_driver, csi_node, node, pod, storage_class, volume
+from tests.builders import HOSTNAME, claim, csi_driver, csi_node, node, pod, storage_class, volume
 
 MADE = "made.csi.example"
 BOUND = {BIND_COMPLETED: "yes"}
@@ -112,3 +114,18 @@ def test_pods_of_an_earlier_pass_attach_all_their_claims() -> None:
 def test_the_room_of_a_nominated_pod_is_not_given_away(nominee: Record, where: str) -> None:
     seen = view(node("n1"), node("n2"), nominee, claim("data"), *LOCAL, pod("web", claims=("data",), requests=CPU))
     assert node_of(planned(seen)["web"]) == where
+
+
+def test_a_booked_pod_moves_to_leave_room_for_one_that_keeps_apart_from_others() -> None:
+    apart = Constraints(anti_affinity=(PodTerm(HOSTNAME, LabelSelector((("app", "web"),))),))
+    booked = (
+        volume("wide", zone="a", claim="default/booked", phase="Bound"),
+        claim("booked", volume_name="wide", phase="Bound", annotations=BOUND),
+        pod("booked", claims=("booked",), requests={"cpu": "5"}),
+    )
+    asking = pod("web", claims=("data",), requests={"cpu": "5"}, labels={"app": "web"}, constraints=apart)
+    for name in ("n1", "n2"):
+        local = volume("local", node=name, source="local")
+        seen = view(node("n1"), node("n2"), *booked, local, claim("data"), asking)
+        (decision,) = plan(seen, [seen.snapshot.pods["default/web"]], NOW)
+        assert node_of(decision) == name

@@ -25,7 +25,7 @@ from binder.writers.health_gate import HealthGate
 from csi.health.verdict import HealthState
 from kube.background import Aside
 from kube.client.api import KubeApi
-from kube.objects.model import Pod
+from kube.objects.model import BIND_COMPLETED, Pod
 from kube.store.store import Store
 from prebinder.controller.term import compose
 from tests.binder.world import Doctor, Sink
@@ -312,6 +312,32 @@ async def test_a_pod_that_changes_while_it_is_planned_gets_no_reservation(
     await desk.clock.advance(1)
     assert red.result() is None
     assert not desk.planner.ledger.holds
+
+
+class Cut:
+    """Works everything out, except while it is `cut` short."""
+
+    def __init__(self) -> None:
+        self.cut = False
+
+    async def __call__(self, work: Callable[[], T], /) -> T:
+        if self.cut:
+            raise asyncio.CancelledError
+        return work()
+
+
+async def test_pods_that_came_to_wait_before_a_pass_was_cut_short_are_known_to_the_next_one() -> None:
+    aside = Cut()
+    desk = Desk(aside)
+    bound = claim("bound", volume_name="pv-2", phase="Bound", annotations={BIND_COMPLETED: "yes"})
+    with desk.planner.following():
+        for aside.cut in (False, True, False):
+            asked = desk.decide("red")
+            await desk.clock.advance(1)
+            assert (asked.result() is None) == aside.cut
+            desk.store.claims.upsert(bound)
+            desk.store.pods.upsert(pod("waiting", claims=["bound"]))
+    assert "default/waiting" in (desk.planner.view().waiting or ())
 
 
 def composed_aside() -> Aside:

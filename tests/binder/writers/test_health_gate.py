@@ -85,6 +85,21 @@ async def test_a_probe_that_hangs_ends_with_the_term() -> None:
     assert asyncio.all_tasks() == before
 
 
+async def test_the_end_of_a_term_is_no_crash_of_its_probes() -> None:
+    crashes: list[dict[str, object]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, crash: crashes.append(crash))
+    clock = FakeClock()
+    doctor = Doctor(clock)
+    doctor.hang.add("handle-pv-0")
+    gate = HealthGate(doctor, timedelta(seconds=30), clock)
+    with gate.following():
+        waiting = asyncio.create_task(gate.probe(chosen_volumes("csi"), clock.now()))
+        await clock.advance(PATIENCE)
+        await waiting
+    await settle()
+    assert crashes == []
+
+
 async def test_a_driver_is_slow_as_soon_as_a_probe_was_waited_for_without_a_response() -> None:
     """Those that waited decide by this at the same instant."""
     clock = FakeClock()

@@ -9,7 +9,7 @@ import pytest
 from binder.matching.rejection import Reason
 from binder.model.decision import Mode, Reject, Reserve, Wait
 from binder.model.view import PlanSettings, UnknownHealth
-from binder.planning.plan import holds_of, plan
+from binder.planning.plan import Caches, holds_of, plan
 from csi.health.verdict import HealthState, Segment, Verdict
 from kube.objects.model import BIND_COMPLETED, SELECTED_NODE, ClaimReference
 from tests.binder.views import NOW, HiddenSolution, chosen, planned, pods_of, view, without_a_clock
@@ -315,3 +315,13 @@ def test_a_rejection_says_once_what_holds_for_several_claims_and_health_before_s
         ("v9", Reason.UNHEALTHY),
         *((f"v{number}", Reason.TOO_SMALL) for number in range(3)),
     ]
+
+
+def test_passes_with_the_same_caches_number_the_nodes_once() -> None:
+    before, caches = view(node("n1"), volume("v"), claim("x"), pod("web", claims=("x",))), Caches()
+    plan(before, pods_of(before), NOW, caches)
+    index, later = caches.node_sets.index, msgspec.structs.replace(node("n1"), resource_version=2)
+    after = replace(before, snapshot=replace(before.snapshot, nodes=before.snapshot.nodes.set("n1", later)))
+    plan(after, pods_of(after), NOW, caches)
+    assert caches.node_sets.index is index
+    assert caches.node_sets.nodes == [later]

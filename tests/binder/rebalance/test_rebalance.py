@@ -12,7 +12,7 @@ from binder.matching.matching import scheduler_rejection
 from binder.model.decision import Reserve
 from binder.model.view import View
 from binder.planning.plan import plan
-from binder.rebalance.integer_program import IntegerProgram, Solution, Solve
+from binder.rebalance.integer_program import IntegerProgram, Solution, Solve, gained
 from kube.objects.constraints import Constraints, PodTerm
 from kube.objects.labels import LabelSelector
 from kube.objects.model import Pod, Record
@@ -163,3 +163,24 @@ def test_cores_that_no_single_node_has_are_not_counted_on() -> None:
     )
     assert set(served(seen, unchanged)) == {*small, "l0", "l1"}
     assert set(served(seen)) == {*small, *large}
+
+
+def test_no_more_pods_are_counted_on_than_the_cores_of_each_zone_suffice_for() -> None:
+    """There are volumes for all four large pods; one zone has cores for two of them, the other for one."""
+    gains: list[int] = []
+
+    def noted(program: IntegerProgram, seconds: float, /) -> Solution:
+        solution = without_a_clock(program, seconds)
+        gains.append(gained(program, solution.values))
+        return solution
+
+    small, large = ("s0", "s1"), ("l0", "l1", "l2", "l3")
+    seen = view(
+        *(node(f"n-{zone}", zone=zone, allocatable={"cpu": "4"}) for zone in "ab"),
+        *(volume(f"{zone}{number}", zone=zone) for zone in "ab" for number in range(6)),
+        *(claim(name) for name in (*small, *large)),
+        *(pod(name, claims=(name,), requests={"cpu": "1"}, priority=5) for name in small),
+        *(pod(name, claims=(name,), requests={"cpu": "2"}) for name in large),
+    )
+    assert len(served(seen, noted)) == 5
+    assert max(gains) == 3

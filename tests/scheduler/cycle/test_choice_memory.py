@@ -15,12 +15,15 @@ from kube.objects import model
 from kube.objects.reports import StorageCondition, StorageReports
 from kube.store.store import Store
 from scheduler.binding.reserve_volumes import ReserveVolumes
+from scheduler.cycle.choice_memory import ChoiceMemory
 from scheduler.cycle.cycle import Unschedulable
 from scheduler.cycle.memoized_cycle import Decider
 from scheduler.framework.plugin import ScheduleResult
 from scheduler.plugins.registry import default_profile
 from scheduler.standalone.cache import SchedulerCache
 from scheduler.state.cluster import view_of
+from scheduler.state.node_info import NodeInfo
+from scheduler.volumes.volumes import pod_info
 from tests import builders
 from tests.binder.provisioning.clusters import Cluster, local_class, report, selected
 from tests.scheduler.plugin_results import best_placements, view
@@ -252,3 +255,27 @@ def test_many_nodes_in_few_zones() -> None:
         if isinstance(decision, ScheduleResult):
             assert decision == best[decision.node]
             assert cache.assume(decision, [ReserveVolumes()]) is None
+
+
+def test_what_is_booked_of_another_class_makes_no_node_be_evaluated_again() -> None:
+    pool = Cluster(
+        local_class(), local_class("slow", tier="b"), report(), report(of="slow"), builders.claim("data", size="60Gi")
+    )
+    memory, evaluated = ChoiceMemory(), list[str]()
+
+    def work_out(state: NodeInfo) -> int:
+        evaluated.append(state.name)
+        return 1
+
+    def look() -> list[str]:
+        cluster = view_of(View(pool.store.snapshot(), VolumeIndex(), pools=pool.ledger()), builders.EPOCH)
+        evaluated.clear()
+        info = pod_info(builders.pod("web", claims=["data"]), cluster.storage, cluster.now)
+        memory.answers("key", info, cluster, work_out)
+        return evaluated
+
+    assert sorted(look()) == ["n1", "n2"]
+    pool.put(selected("other", "60Gi", of="slow"))
+    assert look() == []
+    pool.put(selected("alike", "60Gi"))
+    assert look() == ["n1"]

@@ -5,7 +5,7 @@ import pytest
 
 from kube.objects.model import Node, Pod
 from scheduler.cycle.cycle import decide, judge, passing, totals
-from scheduler.cycle.memoized_cycle import MAX_RENEWED_NODES, Decider
+from scheduler.cycle.memoized_cycle import MAX_RENEWED_NODES, PROMISING, Decider
 from scheduler.cycle.promising_nodes import PromisingNodes
 from scheduler.framework.plugin import ScheduleResult
 from scheduler.plugins.registry import default_profile
@@ -129,5 +129,18 @@ def test_nodes_that_the_pod_is_not_allowed_on_are_passed_over() -> None:
         assert isinstance(decision, ScheduleResult)
         allowed = {state.name for state in cluster.nodes if state.zone == "c"}
         scores = {name: score for name, score in scores_of(pod, cluster).items() if name in allowed}
+        assert scores[decision.node] == max(scores.values())
+        cluster = cluster.with_pod(pod, decision.node)
+
+
+def test_nodes_that_were_evaluated_for_an_earlier_pod_of_the_template_are_compared_with_the_new_ones() -> None:
+    """The large ones are the best, but all of them have been evaluated already."""
+    large = [builders.node(f"large-{number:02}", allocatable=SIZES[2]) for number in range(PROMISING // 2)]
+    small = [builders.node(f"small-{number:03}", allocatable=SIZES[0]) for number in range(2 * MAX_RENEWED_NODES)]
+    cluster, decider = view(*large, *small), Decider()
+    for number in range(len(large)):
+        pod = builders.pod(f"p{number}", requests={"cpu": "1", "memory": "4Gi"})
+        decision, scores = decider.decide(pod, cluster, PROFILE), scores_of(pod, cluster)
+        assert isinstance(decision, ScheduleResult)
         assert scores[decision.node] == max(scores.values())
         cluster = cluster.with_pod(pod, decision.node)

@@ -42,9 +42,9 @@ Batch = Mapping[str, BatchAnswer[T]]
 class Batcher(Generic[T]):
     """Batches never overlap. A key that is requested again before its batch begins is in it once.
 
-    `work` answers a batch; what it leaves open is answered with None. `size_of` is how much of `max_size` a key takes:
-    those beyond wait for the next batch. `gain_nothing` says of the first keys of a burst whether waiting for others
-    is of no use to them: their batch begins after the first window.
+    `work` answers a batch; what it leaves open is answered with None, or with the error that it raises. `size_of` is
+    how much of `max_size` a key takes: those beyond wait for the next batch. `gain_nothing` says of the first keys of a
+    burst whether waiting for others is of no use to them: their batch begins after the first window.
     """
 
     def __init__(
@@ -87,6 +87,9 @@ class Batcher(Generic[T]):
                 batch = self._next()
                 try:
                     await self._work(batch)
+                except Exception as error:
+                    for answer in batch.values():
+                        answer.fail(error)
                 finally:
                     for answer in batch.values():
                         answer.resolve(None)

@@ -13,7 +13,7 @@ from binder.matching.rejection import Reason, Rejection
 from binder.provisioning.claims_in_flight import size_of, to_be_made
 from binder.provisioning.ledger import PoolLedger
 from binder.provisioning.pool import PoolKey, PoolRoom
-from binder.provisioning.sums import Sum, Wanted, first_lacking, left_after, provided_by, rejection
+from binder.provisioning.sums import Sum, WantedVolumes, first_lacking, left_after, provided_by, rejection
 from kube.objects.model import Claim, Node, StorageClass
 from kube.rules.selectors import label_keys
 from kube.store.snapshot import Snapshot
@@ -40,12 +40,12 @@ class PassPools:
         self._rooms: dict[PoolKey, PoolRoom] = {}
         """Of pools where nothing was booked or given back since."""
 
-    def wanted(self, claims: Iterable[Claim]) -> Wanted:
+    def wanted(self, claims: Iterable[Claim]) -> WantedVolumes:
         """Return what `sums` are computed of, for each node, until something is taken or given back."""
-        wanted = Wanted.of(claims, self._snapshot)
+        wanted = WantedVolumes.of(claims, self._snapshot)
         return replace(wanted, own=frozenset(uid for uid in wanted.own if uid in self.pools.homes))
 
-    def sums(self, wanted: Wanted, node: Node) -> tuple[Sum, ...] | Rejection:
+    def sums(self, wanted: WantedVolumes, node: Node) -> tuple[Sum, ...] | Rejection:
         """Return what is needed of the node's pools, or why the volumes cannot be made there whatever is left."""
         places: dict[str, tuple[PoolKey, ...]] = {}
         for name in wanted.classes:

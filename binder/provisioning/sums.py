@@ -35,7 +35,7 @@ class Sum:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedVolumes:
     """Claims for which volumes are to be made, the same for each node: their classes, and by class those that need room
     in a pool, with their sizes. `own` are their uids.
 
@@ -47,7 +47,7 @@ class Wanted:
     own: frozenset[str]
 
     @classmethod
-    def of(cls, claims: Iterable[Claim], snapshot: Snapshot) -> "Wanted":
+    def of(cls, claims: Iterable[Claim], snapshot: Snapshot) -> "WantedVolumes":
         by_class: dict[str, list[Claim]] = {}
         wanted = tuple(dict.fromkeys(claims))
         for claim in wanted:
@@ -79,7 +79,7 @@ def sums_on(
 
     Their own bookings do not count: a pod that is tried again would be in its own way.
     """
-    wanted = Wanted.of(claims, snapshot)
+    wanted = WantedVolumes.of(claims, snapshot)
     return wanted.sums(
         lambda name: (pool.key for pool in ledger.pools_of(name, labels)),
         lambda key: ledger.pools[key].room(now, wanted.own),

@@ -9,7 +9,7 @@ served alone, others of the pass are moved (binder.rebalance).
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Final
+from typing import Final, TypeGuard
 
 from binder.assignment.placing import PlacedPod, Placing
 from binder.assignment.topologies import Topologies, Topology
@@ -41,7 +41,7 @@ def with_pinned(view: View, bookings: Bookings, now: datetime) -> View:
     snapshot, pools = view.snapshot, PassPools(view.snapshot, view.pools, now)
     for selection in view.ledger.selections.values():
         claim = snapshot.claims.get(selection.claim_key)
-        if claim is not None and selection.node in snapshot.nodes and claim.uid == selection.claim_uid:
+        if _is_unmade(claim) and selection.node in snapshot.nodes and claim.uid == selection.claim_uid:
             pools.take_new((claim,), selection.node)
     for booked, name in bookings.placed():
         rest = [claim for claim in booked.waiting.open if view.snapshot.classes[class_of(claim)].provisions]
@@ -61,8 +61,13 @@ def still_fits(view: View, decision: Provision, now: datetime) -> bool:
         return False
     pools = PassPools(view.snapshot, view.pools, now)
     claims = (view.snapshot.claims.get(each.claim_key) for each in there)
-    pools.take_new([claim for claim in claims if claim is not None], node.name)
+    pools.take_new([claim for claim in claims if _is_unmade(claim)], node.name)
     return pools.has_room(decision.claims, node.name)
+
+
+def _is_unmade(claim: Claim | None) -> TypeGuard[Claim]:
+    """Whether a claim for which a node is being selected has no volume yet: later every report may include that."""
+    return claim is not None and not claim.volume_name
 
 
 def largest_first(demands: Iterable[Demand]) -> list[Demand]:

@@ -13,7 +13,7 @@ import asyncio
 import logging
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
 
@@ -82,14 +82,18 @@ class SelectedNodes:
                 for placement in decision.placements:
                     await self._set_aside(placement)
                     await self._end_former(placement)
-                # Once the first is written, the others follow as long as there is room: the pod is to run there.
+                # Once the first is written, the others follow as long as there is room: the pod is to run there. What
+                # was written may be made by now, and reported.
                 check: Check = partial(self._require_standing, decision)
-                for claim in fresh:
+                for number, claim in enumerate(fresh, 1):
                     # What is written last can be named at once: nothing is left that could fail.
                     provisioner = self._provisioner_of(claim) if claim is fresh[-1] else ""
                     on_node = provision_on(decision.node, self.clock.now(), self.annotations, provisioner)
                     written.append(await self._patch(claim, on_node, check))
-                    check = partial(self._require_room, decision)
+                    rest = replace(decision, claims=decision.claims[number:])
+                    check = partial(self._require_room, rest)
+                    if rest.claims:  # At once, so that what was written is booked before a report includes it.
+                        check()
             except EndedAttempt as ending:
                 for claim in reversed(written):
                     await self._take_back(claim, decision.node)

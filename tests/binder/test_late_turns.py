@@ -5,7 +5,7 @@ import pytest
 from binder.model.decision import Mode
 from prebinder.config.settings import HoldSettings
 from tests.binder.holds.test_hold_controller import held, set_object
-from tests.binder.provisioner import SELECTED, gated, pool_world, selected
+from tests.binder.provisioner import SELECTED, Provisioner, gated, pool_world, report, selected
 from tests.binder.world import Process, World, bind
 from tests.fakes.objects import Object, claim_object, pod_object, volume_object
 
@@ -94,6 +94,23 @@ async def test_no_node_is_selected_whose_storage_another_scheduler_gave_away_mea
         world.server.change("persistentvolumeclaims", "default/other-0", place)
         await process.run(60)
     assert selected(world) == {"other-0": "node-a1"}
+
+
+async def test_all_claims_of_a_pod_have_their_node_selected_although_the_first_volume_is_made_meanwhile() -> None:
+    pools = {"node-a1": "100Gi"}
+    world = pool_world(pools)
+    world.qps = 0.2
+    gated(world, "web", "60Gi", "30Gi")
+    provisioner = Provisioner(world, pools)
+    async with world.process() as process:
+        while not selected(world):
+            await process.run(1)
+        (first,) = selected(world)
+        provisioner.begin(first)
+        provisioner.make(first, "node-a1")
+        report(world, "node-a1", "40Gi")
+        await process.run(60)
+    assert selected(world) == {"web-0": "node-a1", "web-1": "node-a1"}
 
 
 async def test_no_volume_is_held_for_a_claim_that_was_created_meanwhile() -> None:

@@ -8,7 +8,7 @@ from binder.matching.node_fit import reject_attachments
 from kube.objects.model import Volume
 from kube.rules.quantity import NANO
 from kube.rules.resource_fit import PODS, has_room
-from kube.store.node_view import NodeView, UsedVolume, csi_volume, inline_volumes, node_view
+from kube.store.node_view import NodeView, UsedVolume, csi_volume, node_view
 from kube.store.snapshot import Snapshot
 
 Attach = tuple[tuple[str, int], ...]
@@ -18,11 +18,11 @@ _NOTHING: Final[frozenset[UsedVolume]] = frozenset()
 
 
 def room_left(snapshot: Snapshot, name: str, beside: Iterable[str]) -> "Room":
-    """Return what a node has left beside the pods on it, and beside those of these that still wait for a node."""
+    """Return what resources a node has left beside the pods on it, and beside those of these that wait for a node."""
     room = Room(node_view(snapshot, name))
     for pod in (snapshot.pods.get(key) for key in beside):
         if pod is not None and not (pod.node_name or pod.finished or pod.deleting):
-            room.take(pod.requests, inline_volumes(pod))
+            room.take(pod.requests)
     return room
 
 

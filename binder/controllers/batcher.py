@@ -29,6 +29,7 @@ class BatchAnswer(Generic[T]):
     def fail(self, error: Exception) -> None:
         if not self._future.done():
             self._future.set_exception(error)
+            self._future.exception()  # Those who asked may be gone: then asyncio would log it.
 
     async def get(self) -> T | None:
         """Wait for it. Cancelling does not affect others that wait."""
@@ -82,12 +83,14 @@ class Batcher(Generic[T]):
         first = True
         try:
             while self._requests:
-                await self._gather(first=first)
-                first = False
-                batch = self._next()
+                batch: Batch[T] = {}
                 try:
+                    await self._gather(first=first)
+                    first = False
+                    batch = self._next()
                     await self._work(batch)
                 except Exception as error:
+                    batch = batch or self._take_all()
                     for answer in batch.values():
                         answer.fail(error)
                 finally:
@@ -105,6 +108,10 @@ class Batcher(Generic[T]):
             if first and self._gain_nothing(self._requests):
                 return
             first, window = False, min(2 * window, MAX_IDLE_SECONDS)
+
+    def _take_all(self) -> Batch[T]:
+        taken, self._requests = self._requests, {}
+        return taken
 
     def _next(self) -> Batch[T]:
         """Take the keys that have waited longest, as many as a batch may have."""

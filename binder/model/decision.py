@@ -42,8 +42,8 @@ class Reserve:
     pod and from which all its volumes are accessible. `local_nodes` names the only nodes from which a local volume is
     accessible, for the reserved-nodes annotation; empty if the volumes are zonal or accessible everywhere. `limits`:
     why the mode is annotate although the classes have another one (binder.planning.commitment). `new_node`: the node
-    does not exist yet, and one like this is expected from an autoscaler. `beside`: the pods that wait for a node and
-    have room on that one as well, by key, perhaps with this pod itself.
+    does not exist yet, and one like this is expected from an autoscaler. `beside`: where no other node would do, the
+    pods that wait for one and have room there as well, by key, with this pod itself; else empty.
     """
 
     pod: Pod

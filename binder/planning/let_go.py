@@ -32,7 +32,9 @@ def let_go(view: View, decision: Decision, bookings: Bookings) -> Decision:
         return decision
     node = bookings.place_of(booked)
     if node:
-        return replace(decision, node=node, beside=frozenset(bookings.at(node)))
+        # A pod that other nodes can take is booked on the first of them: kube-scheduler may choose another one.
+        beside = frozenset[str]() if booked.is_movable else frozenset(bookings.at(node))
+        return replace(decision, node=node, beside=beside)
     if not booked.possible:
         if leaves_a_node(booked.waiting, view.snapshot.nodes):
             return decision

@@ -194,16 +194,25 @@ def _decide(
 
 
 def _with_company(placing: Placing, decisions: Iterable[Decision]) -> Iterator[Decision]:
-    """Yield the decisions with the pods for which there is room on their nodes as well."""
+    """Yield the decisions, those that leave a pod one node with the pods for which there is room there as well."""
     placed_on: dict[str, set[str]] = {}
     for key, placed in placing.placed.items():
         placed_on.setdefault(placed.node, set()).add(key)
-    beside = {name: placing.booking.booked_on(name) | keys for name, keys in placed_on.items()}
+    beside: dict[str, frozenset[str]] = {}
     for decision in decisions:
-        if isinstance(decision, Reserve | Provision):
-            yield replace(decision, beside=beside[decision.node])
+        if isinstance(decision, Reserve | Provision) and _leaves_one_node(placing, decision):
+            name = decision.node
+            if name not in beside:
+                beside[name] = placing.booking.booked_on(name) | placed_on[name]
+            yield replace(decision, beside=beside[name])
         else:
             yield decision
+
+
+def _leaves_one_node(placing: Placing, decision: Reserve | Provision) -> bool:
+    if isinstance(decision, Reserve):
+        return len(decision.local_nodes) == 1
+    return len(placing.placed[decision.pod.key].topology.nodes) == 1
 
 
 def _place_all(

@@ -5,7 +5,6 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from math import inf
 
 from binder.matching.matching import class_of
 from binder.matching.node_fit import reject_allowed_topologies, reject_missing_driver
@@ -13,7 +12,7 @@ from binder.matching.rejection import Reason, Rejection
 from binder.provisioning.claims_in_flight import size_of, to_be_made
 from binder.provisioning.ledger import PoolLedger
 from binder.provisioning.pool import PoolKey, PoolRoom
-from binder.provisioning.sums import Sum, WantedVolumes, first_lacking, left_after, provided_by, rejection
+from binder.provisioning.sums import Sum, WantedVolumes, first_lacking, left_after, provided_by, rejection, sums_on
 from kube.objects.model import Claim, Node, StorageClass
 from kube.rules.selectors import label_keys
 from kube.store.snapshot import Snapshot
@@ -99,8 +98,7 @@ class PassPools:
 
     def left(self, claims: Sequence[Claim], node: Node) -> float:
         """Return how many bytes are left of the scarcest pool once these volumes are made there."""
-        sums = self.sums(self.wanted(claims), node)
-        return -inf if isinstance(sums, Rejection) else left_after(sums)
+        return left_after(sums_on(claims, dict(node.labels), self._snapshot, self.pools, self._now))
 
     def scarcest_first(self, claims: Iterable[Claim], name: str) -> tuple[Claim, ...]:
         """Return the claims in the order in which a failure is noticed earliest: the largest of the scarcest pool."""

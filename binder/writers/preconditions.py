@@ -128,8 +128,9 @@ class Preconditions:
         rejected = reject_reach(decision.volumes, node)
         if pod.node_name != node.name:
             rejected = rejected or reject_node(pod, node)
-            room = room_left(snapshot, name, decision.beside - {pod.key})
-            rejected = rejected or reject_resources(pod, name, room.free)
+            if rejected is None:
+                room = room_left(snapshot, name, decision.beside - {pod.key})
+                rejected = reject_resources(pod, name, room.free)
         if rejected is not None:
             raise OutdatedDecision(f"node {rejected}")
 

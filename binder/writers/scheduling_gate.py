@@ -86,7 +86,7 @@ class SchedulingGate:
         """Remove our gate if the pod carries it; False if it is still there and has to be tried again.
 
         The volumes of the pod may have changed meanwhile, their affinity included: it keeps its gate if they leave it
-        no node, or if others took the room that it has on a node by `decision`.
+        no node, or if others took its room on the only one that `decision` leaves it.
 
         `unread` are those of its claims that are known from a watch only, as the decision saw them. They are read
         first, with the volumes held for them, because watches are not synchronised: a recreated pod may be seen beside
@@ -108,10 +108,12 @@ class SchedulingGate:
     def _runs(self, pod: Pod, decision: Decision | None) -> bool:
         """Whether the pod still has its room, and its volumes leave it a node, by what is known without a request."""
         snapshot, node = self._client.snapshot(), ""
-        if isinstance(decision, Reserve | Wait) and (node := decision.node) in snapshot.nodes:
-            room = room_left(snapshot, node, decision.beside - {pod.key})
-            if reject_resources(pod, node, room.free) is not None:
-                return False
+        if isinstance(decision, Reserve | Wait):
+            node, beside = decision.node, decision.beside
+            if beside and node in snapshot.nodes:
+                room = room_left(snapshot, node, beside - {pod.key})
+                if reject_resources(pod, node, room.free) is not None:
+                    return False
         waiting = waiting_pod(snapshot, self._annotations, pod)
         return waiting is None or leaves_a_node(waiting, snapshot.nodes, node)
 

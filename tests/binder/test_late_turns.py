@@ -26,22 +26,25 @@ def is_gated(world: World, name: str = "web") -> bool:
     return bool(world.server.get("pods", f"default/{name}")["spec"].get("schedulingGates"))
 
 
-def two_pods_on_a_node() -> World:
-    """One request in five seconds, and two gated pods whose volumes can only be on a node that takes two pods."""
+def two_pods_on_a_node(*, elsewhere: bool = False) -> World:
+    """One request in five seconds, and two gated pods whose volumes can only be on a node that takes two pods.
+
+    `elsewhere`: another node reaches them as well.
+    """
     world = World(Mode.PREBIND, qps=0.2)
     world.server.change("nodes", "node-a1", lambda node: node["status"]["allocatable"].update(pods="2"))
     for name in ("api", "web"):
-        world.put(volume_object(f"pv-{name}", node="node-a1"), claim_object(f"data-{name}"))
+        world.put(volume_object(f"pv-{name}", node=None if elsewhere else "node-a1"), claim_object(f"data-{name}"))
         world.put(pod_object(name, [f"data-{name}"], gated=True))
     return world
 
 
-async def a_third_takes_the_room(world: World, process: Process) -> None:
+async def a_third_takes_the_room(world: World, process: Process, seconds: float = 45) -> None:
     """As soon as the first of the two is looked at on the API server."""
     while process.connection.requests < 1:
         await process.run(1)
     world.put(pod_object("third", [], node="node-a1"))
-    await process.run(45)
+    await process.run(seconds)
 
 
 @pytest.mark.parametrize("mode", [Mode.PREBIND, Mode.COMPLETE])
@@ -139,3 +142,19 @@ async def test_a_gate_stays_if_the_room_beside_a_waiting_pod_was_taken_while_its
     async with world.process() as process:
         await a_third_takes_the_room(world, process)
         assert [is_gated(world, name) for name in ("api", "web")].count(True) == 1
+
+
+async def test_pods_that_another_node_can_take_as_well_do_not_wait_for_room_on_the_first_one() -> None:
+    world = two_pods_on_a_node(elsewhere=True)
+    async with world.process() as process:
+        await a_third_takes_the_room(world, process, 30)
+    assert ["claimRef" in world.volume(f"pv-{name}")["spec"] for name in ("api", "web")] == [True, True]
+
+
+async def test_gates_go_from_pods_that_another_node_can_take_as_well() -> None:
+    world = two_pods_on_a_node(elsewhere=True)
+    for name in ("api", "web"):
+        bind(world, f"data-{name}", f"pv-{name}")
+    async with world.process() as process:
+        await a_third_takes_the_room(world, process, 30)
+    assert [is_gated(world, name) for name in ("api", "web")] == [False, False]

@@ -43,7 +43,8 @@ class Reserve:
     accessible, for the reserved-nodes annotation; empty if the volumes are zonal or accessible everywhere. `limits`:
     why the mode is annotate although the classes have another one (binder.planning.commitment). `new_node`: the node
     does not exist yet, and one like this is expected from an autoscaler. `beside`: where no other node would do, the
-    pods that wait for one and have room there as well, by key, with this pod itself; else empty.
+    pods that wait for one and have room there as well, by key, with this pod itself; else empty. `bound`: claims of the
+    pod whose volumes exist and decide where the others have to be.
     """
 
     pod: Pod
@@ -55,6 +56,7 @@ class Reserve:
     limits: tuple[str, ...] = ()
     new_node: Node | None = None
     beside: frozenset[str] = frozenset()
+    bound: tuple[Claim, ...] = ()
 
     @property
     def volumes(self) -> tuple[Volume, ...]:
@@ -77,7 +79,8 @@ class Finish:
 class Provision:
     """Select this node for the volumes that are still to be made for the pod, in this order of its claims.
 
-    `placements`: existing volumes chosen for its other claims, to be set aside before that. `beside` as for `Reserve`.
+    `placements`: existing volumes chosen for its other claims, to be set aside before that. `beside` and
+    `bound` as for `Reserve`.
     """
 
     pod: Pod
@@ -85,6 +88,7 @@ class Provision:
     claims: tuple[Claim, ...]
     placements: tuple[Placement, ...] = ()
     beside: frozenset[str] = frozenset()
+    bound: tuple[Claim, ...] = ()
 
     @property
     def volumes(self) -> tuple[Volume, ...]:

@@ -27,6 +27,7 @@ from binder.model.waiting_pod import all_waiting, with_ledger
 from binder.node_selection.selection import NodeSelection, largest_first, with_pinned
 from binder.planning.explain import Explainer
 from binder.planning.let_go import let_go
+from binder.planning.pod_claims import claims_of
 from binder.planning.pod_demand import demand_of
 from binder.provisioning.pass_pools import PassPools, deciding_labels
 from binder.rebalance.integer_program import Solve, solve
@@ -190,23 +191,27 @@ def _decide(
         else _decision(view, topologies, explainer, demand, placing.placed.get(demand.pod.key))
         for demand in demands
     ]
-    return list(_with_company(placing, decisions))
+    return list(_with_basis(view, placing, decisions))
 
 
-def _with_company(placing: Placing, decisions: Iterable[Decision]) -> Iterator[Decision]:
-    """Yield the decisions, those that leave a pod one node with the pods for which there is room there as well."""
+def _with_basis(view: View, placing: Placing, decisions: Iterable[Decision]) -> Iterator[Decision]:
+    """Yield the decisions with what has to be so still when they are written: where they leave a pod one node, that
+    there is room for it beside others, and that its bound claims are bound.
+    """
     placed_on: dict[str, set[str]] = {}
     for key, placed in placing.placed.items():
         placed_on.setdefault(placed.node, set()).add(key)
     beside: dict[str, frozenset[str]] = {}
     for decision in decisions:
-        if isinstance(decision, Reserve | Provision) and _leaves_one_node(placing, decision):
-            name = decision.node
-            if name not in beside:
-                beside[name] = placing.booking.booked_on(name) | placed_on[name]
-            yield replace(decision, beside=beside[name])
-        else:
+        if not isinstance(decision, Reserve | Provision):
             yield decision
+            continue
+        name = decision.node
+        if name not in beside and _leaves_one_node(placing, decision):
+            beside[name] = placing.booking.booked_on(name) | placed_on[name]
+        bound = tuple(claim for claim in claims_of(decision.pod, view.snapshot) if claim.volume_name)
+        company = beside[name] if _leaves_one_node(placing, decision) else frozenset[str]()
+        yield replace(decision, beside=company, bound=bound)
 
 
 def _leaves_one_node(placing: Placing, decision: Reserve | Provision) -> bool:

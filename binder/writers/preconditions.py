@@ -41,7 +41,7 @@ class Preconditions:
         if decision.mode is Mode.ANNOTATE:
             self.require_standing(decision)
             return decision
-        pod, claims = await self._pod_and_claims(decision)
+        (pod, claims), _ = await asyncio.gather(self._pod_and_claims(decision), self._require_bound(decision))
         self._require_same(decision.pod, pod)
         self.require_standing(decision)
         pairs = zip(claims, decision.placements, strict=True)
@@ -54,10 +54,11 @@ class Preconditions:
         """
         await self.probe(decision)
         chosen = [placement.claim for placement in decision.placements]
-        pod, claims, _ = await asyncio.gather(
+        pod, claims, *_ = await asyncio.gather(
             self._client.pod(decision.pod.key),
             side_by_side(self._claim, decision.claims),
             side_by_side(self._claim, chosen),
+            self._require_bound(decision),
         )
         self._require_same(decision.pod, pod)
         self.require_standing(decision)
@@ -67,6 +68,8 @@ class Preconditions:
         """Raise OutdatedDecision if the decision is outdated by what is known now, without a request."""
         snapshot = self._client.snapshot()
         self._require_same(decision.pod, snapshot.pods.get(decision.pod.key))
+        for claim in decision.bound:
+            _require_same_volume(claim, snapshot.claims.get(claim.key))
         if isinstance(decision, Reserve) and decision.mode is Mode.ANNOTATE:
             return
         if not may_commit(decision.pod, snapshot):
@@ -107,6 +110,16 @@ class Preconditions:
         now = self._clock.now()
         return all(each.created is not None and abs(now - each.created) < YOUNG for each in objects)
 
+    async def _require_bound(self, decision: Reserve | Provision) -> None:
+        """Raise OutdatedDecision if a claim whose volume decided the place is not bound to it any more.
+
+        The cache may show the claim of the pod's predecessor beside the others, which were created again.
+        """
+        await side_by_side(self._read_bound, decision.bound)
+
+    async def _read_bound(self, claim: Claim) -> None:
+        _require_same_volume(claim, await self._client.claim(claim.key))
+
     async def _claim(self, planned: Claim) -> Claim:
         return self._require_unchanged(planned, await self._client.claim(planned.key))
 
@@ -137,6 +150,11 @@ class Preconditions:
     def _require_same(self, planned: Pod, seen: Pod | None) -> None:
         if seen is None or decisive(seen) != decisive(planned):
             raise OutdatedDecision(f"pod {planned.key} {'was deleted' if seen is None else 'changed'}")
+
+
+def _require_same_volume(decided: Claim, seen: Claim | None) -> None:
+    if seen is None or (seen.uid, seen.volume_name, seen.deleting) != (decided.uid, decided.volume_name, False):
+        raise OutdatedDecision(f"claim {decided.key} {'was deleted' if seen is None else 'changed'}")
 
 
 def same_wish(fresh: Claim, planned: Claim) -> bool:

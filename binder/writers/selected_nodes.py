@@ -91,7 +91,7 @@ class SelectedNodes:
                     on_node = provision_on(decision.node, self.clock.now(), self.annotations, provisioner)
                     written.append(await self._patch(claim, on_node, check))
                     rest = replace(decision, claims=decision.claims[number:])
-                    check = partial(self._require_room, rest)
+                    check = partial(self._require_rest, rest, tuple(written))
                     if rest.claims:  # At once, so that what was written is booked before a report includes it.
                         check()
             except EndedAttempt as ending:
@@ -105,6 +105,15 @@ class SelectedNodes:
     def _require_standing(self, decision: Provision) -> None:
         self.preconditions.require_standing(decision)
         self._require_room(decision)
+
+    def _require_rest(self, rest: Provision, written: Iterable[Claim]) -> None:
+        """Raise OutdatedDecision if there is no room for the rest, or a provisioner has given up what was written."""
+        for claim in written:
+            known = self.client.snapshot().claims.get(claim.key)
+            kept = known is not None and known.uid == claim.uid and value_of(known.annotations, SELECTED_NODE)
+            if kept != rest.node:
+                raise OutdatedDecision(f"node {rest.node} is not selected any more for claim {claim.key}")
+        self._require_room(rest)
 
     def _require_room(self, decision: Provision) -> None:
         if not self.storage.has_room(decision):

@@ -116,6 +116,41 @@ async def test_all_claims_of_a_pod_have_their_node_selected_although_the_first_v
     assert selected(world) == {"web-0": "node-a1", "web-1": "node-a1"}
 
 
+async def test_no_node_is_selected_for_the_rest_of_a_pod_whose_first_volume_was_given_up_meanwhile() -> None:
+    pools = {"node-a1": "100Gi"}
+    world = pool_world(pools)
+    world.qps = 0.2
+    gated(world, "web", "60Gi", "30Gi")
+    provisioner = Provisioner(world, pools)
+    async with world.process() as process:
+        while not selected(world):
+            await process.run(1)
+        provisioner.begin("web-0")
+        provisioner.give_up("web-0")
+        await process.run(60)
+    assert [write.name for write in world.server.writes if "claims" in write.plural][:2] == ["default/web-0"] * 2
+
+
+@pytest.mark.parametrize("lagging", [False, True], ids=["seen-while-it-waits", "not-seen-yet"])
+async def test_no_node_is_selected_beside_the_volume_of_a_claim_that_was_created_again(lagging: bool) -> None:
+    world = pool_world({"node-a1": "100Gi"})
+    world.qps = 0.2
+    gated(world, "web", "60Gi", "30Gi")
+    Provisioner(world, {"node-a1": "100Gi"}).make("web-0", "node-a1")
+    async with world.process() as process:
+        while process.connection.requests < (1 if lagging else 3):
+            await process.run(1)
+        world.server.lagging = lagging
+        world.server.remove("persistentvolumeclaims", "default/web-0")
+        world.server.remove("persistentvolumes", "pvc-web-0")
+        world.put(claim_object("web-0", "60Gi", storage_class="made", uid="another"))
+        await process.run(30)
+        world.server.lagging = False
+        world.server.catch_up()
+        await process.run(90)
+    assert next(write.name for write in world.server.writes) == "default/web-0"
+
+
 async def test_no_volume_is_held_for_a_claim_that_was_created_meanwhile() -> None:
     world = World(Mode.PREBIND, holds=HoldSettings(enabled=True, max_share=1.0), qps=0.2)
     world.put({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}})

@@ -8,7 +8,7 @@ because bookmarks arrive about once a minute on a live one.
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from datetime import datetime
 from random import Random
 from typing import Any, Final, Generic, Protocol, TypeVar
@@ -29,6 +29,9 @@ SILENCE_SECONDS: Final = 100.0
 
 SHORT_SECONDS: Final = 5.0
 """A watch that ends sooner counts as a failure, whatever the reason."""
+
+CAUGHT_UP_SECONDS: Final = 1.0
+"""What a watch missed before it was opened has arrived after so long: the server sends that at once."""
 
 BACKOFF_BASE: Final = 0.25
 BACKOFF_CAP: Final = 30.0
@@ -130,6 +133,9 @@ class Reflector(Generic[T]):
         self._version: str | None = None
         self._watching: asyncio.Task[None] | None = None
         self._watching_since: float | None = None
+        self._listed_at = 0.0
+        self._open = asyncio.Event()
+        self._current_from = 0.0
         self._progressed = False
         self._failures = 0
         self._complaint = ""
@@ -151,6 +157,15 @@ class Reflector(Generic[T]):
             wait = max(asked_to_wait, self._next_wait())
             if wait:
                 await self._clock.sleep(wait)
+
+    async def current(self) -> None:
+        """Return when the sink has what happened before this call, as far as time can show it: the watch is open, and
+        has been for CAUGHT_UP_SECONDS, unless it was opened right after a list.
+        """
+        await self._open.wait()
+        while (left := self._current_from - self._clock.monotonic()) > 0:
+            await self._clock.sleep(left)
+            await self._open.wait()
 
     def relist(self) -> None:
         """Request a new list now, because the content of the sink was found to be wrong."""
@@ -177,6 +192,7 @@ class Reflector(Generic[T]):
         return 0.0
 
     async def _list(self) -> None:
+        self._listed_at = self._clock.monotonic()
         listing = await self._api.list_all(self._resource, self._take)
         for _ in self._sink.replace_in_steps(listing.items, listing.resource_version):
             await asyncio.sleep(0)
@@ -203,14 +219,26 @@ class Reflector(Generic[T]):
         async with self._api.watch(
             self._resource, self._version or "", timeout_seconds=timeout, silence=SILENCE_SECONDS
         ) as events:
-            count, spent = 0, 0.0
-            async for event in events:
-                began = self._clock.monotonic()
-                self._apply(event)
-                count, spent = count + 1, spent + self._clock.monotonic() - began
-                if count >= EVENTS_PER_TURN or spent >= TURN_SECONDS:
-                    await asyncio.sleep(0)
-                    count, spent = 0, 0.0
+            self._opened()
+            try:
+                await self._apply_all(events)
+            finally:
+                self._open.clear()
+
+    def _opened(self) -> None:
+        now = self._clock.monotonic()
+        self._current_from = now if now - self._listed_at < CAUGHT_UP_SECONDS else now + CAUGHT_UP_SECONDS
+        self._open.set()
+
+    async def _apply_all(self, events: AsyncIterator[WatchEvent]) -> None:
+        count, spent = 0, 0.0
+        async for event in events:
+            began = self._clock.monotonic()
+            self._apply(event)
+            count, spent = count + 1, spent + self._clock.monotonic() - began
+            if count >= EVENTS_PER_TURN or spent >= TURN_SECONDS:
+                await asyncio.sleep(0)
+                count, spent = 0, 0.0
 
     def _apply(self, event: WatchEvent) -> None:
         self._observer.event_seen(self._resource.label, self._clock.now())

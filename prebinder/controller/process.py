@@ -127,7 +127,7 @@ class Controller:
         self._report = DryRunReport(self._recorder, clock, self._say) if binding.dry_run else None
         self._heartbeat = Heartbeat(clock)
         self._leader_loop: LeaderLoop[Term] = LeaderLoop(
-            self._elector, Leadership.unelected(clock, identity), self._begin
+            self._elector, Leadership.unelected(clock, identity), self._begin, self._cache.current
         )
 
     def _counted(self, watched: Collection[Resource]) -> Instruments:

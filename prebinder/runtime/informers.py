@@ -1,7 +1,9 @@
 """The cluster in memory: a reflector for each kind fills a collection, and a check detects what it missed."""
 
+import asyncio
 import ctypes
 import gc
+import logging
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from random import Random
@@ -16,6 +18,11 @@ from kube.metrics import WatchMetrics
 from kube.objects.api_resource import WATCHED, Resource
 from kube.store.collection import Collection
 from kube.store.store import Store
+
+logger = logging.getLogger(__name__)
+
+CURRENT_WITHIN: Final = 40.0
+"""Seconds; a watch that failed is opened again after 30 at most."""
 
 DRIFT_SECONDS: Final = 30.0
 """How often the cache is compared with the API server."""
@@ -62,6 +69,18 @@ class Informers:
     async def synced(self) -> None:
         """Return when every kind has been listed once."""
         await all_synced(self._reflectors.values())
+
+    async def current(self) -> None:
+        """Return when every kind has what happened before this call, or some kind's watch stays closed for too long.
+
+        Then it is better to work with what is known: each write is conditional.
+        """
+        reflectors = self._reflectors.values()
+        try:
+            async with asyncio.timeout(CURRENT_WITHIN):
+                await asyncio.gather(*(reflector.current() for reflector in reflectors))
+        except TimeoutError:
+            logger.warning("Working although some kinds are not watched at the moment")
 
     def synced_kinds(self) -> dict[str, bool]:
         """Return for each kind whether it has been listed."""

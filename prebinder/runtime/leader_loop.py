@@ -66,11 +66,20 @@ class Candidate:
 class LeaderLoop(Generic[T]):
     """Creates a new `T` for each term. `term` is the present one."""
 
-    def __init__(self, elector: Elector | None, unelected: Leadership, begin: Callable[[Leadership], T]) -> None:
-        """Without an elector work under `unelected`, once."""
+    def __init__(
+        self,
+        elector: Elector | None,
+        unelected: Leadership,
+        begin: Callable[[Leadership], T],
+        current: Callable[[], Awaitable[None]],
+    ) -> None:
+        """Without an elector work under `unelected`, once. A term begins when `current` returns: what the leader before
+        wrote last is known then.
+        """
         self._elector = elector
         self._unelected = unelected
         self._begin = begin
+        self._current = current
         self._leadership: Leadership | None = None
         self._stopping = False
         self.term: T | None = None
@@ -109,6 +118,7 @@ class LeaderLoop(Generic[T]):
             await self._elector.run(self._work)
 
     async def _work(self, leadership: Leadership) -> None:
+        await self._current()
         if self._stopping:
             return
         self._leadership, self.term = leadership, self._begin(leadership)

@@ -99,7 +99,7 @@ class SchedulerProcess:
         self._heartbeat = Heartbeat(clock)
         self._suited = asyncio.Event()
         self._leader_loop: LeaderLoop[Scheduler] = LeaderLoop(
-            self._elector, Leadership.unelected(clock, identity), self._begin
+            self._elector, Leadership.unelected(clock, identity), self._begin, self._cache.current
         )
         self._manual: ManualBinding | None = None
 

@@ -240,3 +240,22 @@ async def test_retry_after_is_obeyed() -> None:
         assert len(transport.lists) == 1
         await clock.advance(2)
         assert held.things == {"a": "1"}
+
+
+async def test_after_an_outage_it_is_current_a_second_after_its_watch_was_opened_again() -> None:
+    clock, held = FakeClock(), Held()
+    dead: list[Step] = []
+    lived: list[Step] = [lambda: clock.sleep(10)]
+    async with reflecting(clock, one_list, script(clock, lived, dead, dead), held) as (reflector, transport):
+        await clock.advance(1)
+        async with asyncio.timeout(1):  # Right after its list.
+            await reflector.current()
+        while len(transport.watches) < 3:
+            await clock.advance(0.05)
+        current = asyncio.create_task(reflector.current())
+        while len(transport.watches) < 4:
+            await clock.advance(0.05)
+        await clock.advance(0.8)
+        assert not current.done()
+        await clock.advance(0.25)
+        assert current.done()

@@ -19,15 +19,19 @@ class Term:
         self._stopped.set()
 
 
-async def test_no_term_begins_before_the_process_is_ready() -> None:
+async def test_no_term_begins_before_the_process_is_ready_and_knows_what_was_written_last() -> None:
     begun: list[Leadership] = []
 
     def begin(leadership: Leadership) -> Term:
         begun.append(leadership)
         return Term()
 
-    loop = LeaderLoop(None, unelected := Leadership.unelected(FakeClock(), "me"), begin)
-    ready, stop = asyncio.Event(), asyncio.Event()
+    ready, current, stop = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def until_current() -> None:
+        await current.wait()
+
+    loop = LeaderLoop(None, unelected := Leadership.unelected(FakeClock(), "me"), begin, until_current)
 
     async def until_ready() -> None:
         await ready.wait()
@@ -36,6 +40,9 @@ async def test_no_term_begins_before_the_process_is_ready() -> None:
         await settle()
         assert begun == []
         ready.set()
+        await settle()
+        assert begun == []
+        current.set()
         await settle()
         assert begun == [unelected]
         stop.set()

@@ -206,11 +206,12 @@ def _with_basis(view: View, placing: Placing, decisions: Iterable[Decision]) -> 
         if not isinstance(decision, Reserve | Provision):
             yield decision
             continue
-        name = decision.node
-        if name not in beside and _leaves_one_node(placing, decision):
-            beside[name] = placing.booking.booked_on(name) | placed_on[name]
+        name, company = decision.node, frozenset[str]()
+        if _leaves_one_node(placing, decision):
+            if name not in beside:
+                beside[name] = placing.booking.booked_on(name) | placed_on[name]
+            company = beside[name]
         bound = tuple(claim for claim in claims_of(decision.pod, view.snapshot) if claim.volume_name)
-        company = beside[name] if _leaves_one_node(placing, decision) else frozenset[str]()
         yield replace(decision, beside=company, bound=bound)
 
 

@@ -1,5 +1,8 @@
 """What changes while a write waits for its turn at the rate limit: it is not sent on what was checked before."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
 import pytest
 
 from binder.model.decision import Mode
@@ -15,6 +18,20 @@ def one_pod(mode: Mode) -> World:
     world = World(mode, qps=0.2)
     world.put(volume_object("pv-1"), claim_object("data"), pod_object("web", ["data"], gated=True))
     return world
+
+
+@asynccontextmanager
+async def one_of_two_selected() -> AsyncIterator[tuple[World, Process, Provisioner]]:
+    """One request in five seconds, and a pod of two volumes in a pool of 100Gi: the node of the first is selected."""
+    pools = {"node-a1": "100Gi"}
+    world = pool_world(pools)
+    world.qps = 0.2
+    gated(world, "web", "60Gi", "30Gi")
+    async with world.process() as process:
+        while not selected(world):
+            await process.run(1)
+        assert selected(world) == {"web-0": "node-a1"}
+        yield world, process, Provisioner(world, pools)
 
 
 async def only_its_gate_is_left(world: World, process: Process) -> None:
@@ -100,31 +117,16 @@ async def test_no_node_is_selected_whose_storage_another_scheduler_gave_away_mea
 
 
 async def test_all_claims_of_a_pod_have_their_node_selected_although_the_first_volume_is_made_meanwhile() -> None:
-    pools = {"node-a1": "100Gi"}
-    world = pool_world(pools)
-    world.qps = 0.2
-    gated(world, "web", "60Gi", "30Gi")
-    provisioner = Provisioner(world, pools)
-    async with world.process() as process:
-        while not selected(world):
-            await process.run(1)
-        (first,) = selected(world)
-        provisioner.begin(first)
-        provisioner.make(first, "node-a1")
+    async with one_of_two_selected() as (world, process, provisioner):
+        provisioner.begin("web-0")
+        provisioner.make("web-0", "node-a1")
         report(world, "node-a1", "40Gi")
         await process.run(60)
     assert selected(world) == {"web-0": "node-a1", "web-1": "node-a1"}
 
 
 async def test_no_node_is_selected_for_the_rest_of_a_pod_whose_first_volume_was_given_up_meanwhile() -> None:
-    pools = {"node-a1": "100Gi"}
-    world = pool_world(pools)
-    world.qps = 0.2
-    gated(world, "web", "60Gi", "30Gi")
-    provisioner = Provisioner(world, pools)
-    async with world.process() as process:
-        while not selected(world):
-            await process.run(1)
+    async with one_of_two_selected() as (world, process, provisioner):
         provisioner.begin("web-0")
         provisioner.give_up("web-0")
         await process.run(60)

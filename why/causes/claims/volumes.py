@@ -364,7 +364,7 @@ def _static(facts: Facts, claim: Claim) -> Claim | None:
 
 
 def _would_fit(facts: Facts, claim: Claim, held: Callable[[Volume], bool]) -> Volume | None:
-    """Return a volume that is withheld in this way, or by its name alone, and would fit the claim otherwise.
+    """Return a volume that is withheld in this way and would fit the claim otherwise.
 
     One that an earlier claim of its name had is the first choice, one that another existing claim may want the last.
     """

@@ -331,8 +331,11 @@ def quoted(facts: Facts, event: EventRecord) -> Evidence:
 
 def last_words(facts: Facts, kind: str, key: str) -> tuple[Evidence, ...]:
     """Return the last Event about an object, or else what a pod's scheduler wrote into its condition."""
-    events = tuple(quoted(facts, event) for event in facts.events_of(kind, key)[:1])
-    return events if events or kind != "Pod" else _of_condition(key, _scheduler_message(facts, key))
+    message = _scheduler_message(facts, key) if kind == "Pod" else ""
+    event = next(iter(facts.events_of(kind, key)), None)
+    if event is None or (is_of_scheduler(event) and not _is_up_to_date(event, message)):
+        return _of_condition(key, message)
+    return (quoted(facts, event),)
 
 
 def events_with(facts: Facts, pattern: re.Pattern[str]) -> Iterator[tuple[str, EventRecord]]:
@@ -353,9 +356,18 @@ def of_scheduler(facts: Facts, pod: Pod, pattern: re.Pattern[str]) -> Evidence |
         return None
     events = (event for event in facts.events_of("Pod", pod.key) if is_of_scheduler(event))
     last = next(events, None)
-    if last is not None and pattern.search(last.note):
+    if last is not None and pattern.search(last.note) and _is_up_to_date(last, message):
         return quoted(facts, last)
     return next(iter(_of_condition(pod.key, message)), None)
+
+
+def _is_up_to_date(event: EventRecord, message: str) -> bool:
+    """Whether an Event of a scheduler says what the pod's condition says, which may have no message.
+
+    Reports within six minutes become one Event with the note of the first (getKey in
+    client-go/tools/events/event_broadcaster.go). A long note is cut (truncateMessage in scheduler/schedule_one.go).
+    """
+    return not message or message.startswith(event.note.removesuffix(" ..."))
 
 
 def is_of_scheduler(event: EventRecord) -> bool:

@@ -75,6 +75,26 @@ def test_the_condition_of_the_pod_is_as_good_as_its_events() -> None:
     assert item.evidence[0].object == "pod/web/db-0 condition PodScheduled"
 
 
+def test_the_condition_counts_where_an_event_repeats_what_was_reported_first() -> None:
+    """Reports within six minutes are one Event, with the note of the first and the time of the last."""
+    first = of_scheduler('0/3 nodes are available: persistentvolumeclaim "data" not found.')
+    note = f"0/3 nodes are available: {NONE_TO_BIND}{PREEMPTION}"
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": note}
+    waits = pod("db-0", "data", status={"conditions": [condition]})
+    item = why("pod/db-0", waits, claim(), first, without=OF_ADMINISTRATORS)
+    assert_problem(item, Reason.NO_VOLUME_FITS)
+    assert item.evidence[0].object == "pod/web/db-0 condition PodScheduled"
+
+
+def test_an_event_whose_note_is_cut_says_what_the_condition_says() -> None:
+    reasons = f"{NONE_TO_BIND}{PREEMPTION} " + "and so on, " * 120
+    note = f"0/3 nodes are available: {reasons}"
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": note}
+    waits = pod("db-0", "data", status={"conditions": [condition]})
+    item = why("pod/db-0", waits, claim(), of_scheduler(f"{note[:1020]} ..."), without=OF_ADMINISTRATORS)
+    assert "Event FailedScheduling of default-scheduler" in item.evidence[0].object
+
+
 @pytest.mark.parametrize(
     ("code", "note"),
     [

@@ -220,8 +220,7 @@ class Proxy:
                         await response.write(distorted_event(partial(self.distort, call), line))
                 return response
         except ConnectionResetError:
-            # The client is gone: nobody is left to be told.
-            return web.Response(status=500)
+            return _broken(request)
         finally:
             self._streams.discard(request.transport)
 

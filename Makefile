@@ -38,6 +38,7 @@ demo: install ## Watch pods get all their volumes in one zone, on a real control
 test: install ## Run every test (the first time builds a control plane: some 8 minutes)
 	@$(BIN)/python -m devcluster.build
 	@$(BIN)/python -m tests.manifests.tools
+	@echo "The longest stories come first: the percentage hardly moves for some minutes."
 	@$(BIN)/pytest --numprocesses auto --dist loadfile --no-loadscope-reorder $(ARGS)
 
 # The image's base: a reference, pinned by digest for a release, or `debian`, which builds one from Debian packages

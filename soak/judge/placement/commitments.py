@@ -106,6 +106,9 @@ def _takes_the_room_of_committed(pod: Object, cluster: Cluster, seen: float) -> 
 def _has_room(pod: Object, cluster: Cluster, seen: float, *, alone: bool = False) -> bool:
     """Whether the pod has a place beside the committed pods that have one; `alone`: beside pods on nodes only. `seen`
     is the time since when nothing is known of what other parties did.
+
+    Where others took so much room since that not all committed pods can run, those have a place that were let go first,
+    or those that can go nowhere else (docs/reservation-contract.md): no object says which was let go first.
     """
     there = by_node(cluster.pods.values(), lambda each: _known(cluster.placed.get(uid(each)), seen))
     for each in cluster.pods.values():
@@ -116,8 +119,8 @@ def _has_room(pod: Object, cluster: Cluster, seen: float, *, alone: bool = False
             there.setdefault(str(each["spec"]["nodeName"]), []).append(each)
     mine = Waiting(pod, _possible(pod, cluster, seen))
     others = [] if alone else [each for each in _committed(cluster, seen) if uid(each.pod) != uid(pod)]
-    nodes = cluster.nodes_ever
-    return placeable([*all_that_fit(others, nodes, there), mine], nodes, there)
+    orders, nodes = (others, sorted(others, key=lambda each: len(each.nodes) > 1)), cluster.nodes_ever
+    return any(placeable([*all_that_fit(order, nodes, there), mine], nodes, there) for order in orders)
 
 
 def _is_nominated(pod: Object, cluster: Cluster, seen: float) -> bool:

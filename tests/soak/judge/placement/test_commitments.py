@@ -166,6 +166,22 @@ def test_a_committed_pod_without_a_place_takes_no_room() -> None:
     assert not second_after(place)
 
 
+@pytest.mark.parametrize(("third", "wrong"), [("2", False), ("3", True)])
+def test_of_pods_that_cannot_all_run_those_take_room_that_can_go_nowhere_else(third: str, wrong: bool) -> None:
+    """The first pod of 3 CPUs could go to n2, until another came there; the third, let go later, only to n1."""
+    place = Place(nodes=("n1", "n2"), where=("", "n1", "n1"))
+    place.serve(1)
+    place.commit(3)
+    place.pod(3, cpu=third)
+    place.story.write(OTHER, "Pod", "soak/other", of_size("other", "others", cpu="3", on="n2"))
+    place.pod(2, OTHER, cpu="2", gates=(GATE,))
+    place.wait(10)
+    assert not place.violated
+    place.commit(2)
+    place.pod(2, cpu="2")
+    assert place.violated is wrong
+
+
 def test_a_node_that_a_scheduler_keeps_for_a_pod_has_no_room() -> None:
     place = Place(where=("n1", "n1", "n1"))
     place.pod(3, SCHEDULER, nominated="n1")

@@ -9,7 +9,7 @@ keeps that room.
 
 from collections.abc import Iterator
 from datetime import datetime
-from math import inf
+from math import inf, nextafter
 from typing import Final
 
 from soak.judge import facts
@@ -21,8 +21,6 @@ from soak.judge.rules import GRACE, Moment, Violation
 from soak.judge.writes import Party
 
 NO_ROOM: Final = "no pod is committed without room"
-_AGO: Final = (0.0, GRACE / 6, GRACE / 3, GRACE / 2, GRACE)
-"""Seconds before a request."""
 _KEPT: Final = 30.0
 """Seconds for which a gate is kept because of room for others, at most (docs/modes.md, OtherPodPending)."""
 
@@ -31,7 +29,7 @@ def committed_where_there_is_room(moment: Moment) -> Iterator[Violation]:
     change, cluster = moment.change, moment.cluster
     if moment.write.party is not Party.CONTROLLER:
         return
-    seen = [moment.write.received - ago for ago in _AGO]
+    seen = _moments(moment.write.received, cluster)
     if change.kind == "PersistentVolume" and moment.commits_anew:
         named = reference(change.after)
         assert named is not None
@@ -45,6 +43,17 @@ def committed_where_there_is_room(moment: Moment) -> Iterator[Violation]:
         committed = let_go and is_committed(change.after, cluster) and not _was_kept(change.after, cluster, change.at)
         if committed and all(_takes_the_room_of_committed(change.after, cluster, when) for when in seen):
             yield moment.violation(NO_ROOM, "let go where pods to which volumes are committed have left no room")
+
+
+def _moments(received: float, cluster: Cluster) -> list[float]:
+    """Return the times less than GRACE before the request with what is known at each of them, the last first: all, and
+    what there was before one thing was done.
+    """
+    authors = (cluster.placed, cluster.nominated, cluster.released, cluster.references)
+    done = {author.at for each in authors for author in each.values()} | set(cluster.usable_until.values())
+    gone = {nextafter(at, inf) for at, _ in cluster.left.values()}
+    within = {at for at in done | gone if received - GRACE < at < received}
+    return sorted(within | {received, received - GRACE}, reverse=True)
 
 
 def judge_stuck(cluster: Cluster) -> Iterator[Violation]:
@@ -108,7 +117,7 @@ def _has_room(pod: Object, cluster: Cluster, seen: float, *, alone: bool = False
     is the time since when nothing is known of what other parties did.
 
     Where others took so much room since that not all committed pods can run, those have a place that were let go first,
-    or those that can go nowhere else (docs/reservation-contract.md): no object says which was let go first.
+    or those that are more urgent (docs/reservation-contract.md): no object says which was let go first.
     """
     there = by_node(cluster.pods.values(), lambda each: _known(cluster.placed.get(uid(each)), seen))
     for each in cluster.pods.values():
@@ -119,8 +128,14 @@ def _has_room(pod: Object, cluster: Cluster, seen: float, *, alone: bool = False
             there.setdefault(str(each["spec"]["nodeName"]), []).append(each)
     mine = Waiting(pod, _possible(pod, cluster, seen))
     others = [] if alone else [each for each in _committed(cluster, seen) if uid(each.pod) != uid(pod)]
-    orders, nodes = (others, sorted(others, key=lambda each: len(each.nodes) > 1)), cluster.nodes_ever
+    orders, nodes = (others, sorted(others, key=_urgency)), cluster.nodes_ever
     return any(placeable([*all_that_fit(order, nodes, there), mine], nodes, there) for order in orders)
+
+
+def _urgency(waiting: Waiting) -> tuple[object, ...]:
+    """Those that can go nowhere else come first, of these those of higher priority, then the older ones."""
+    pod = waiting.pod
+    return len(waiting.nodes) > 1, -pod["spec"].get("priority", 0), pod["metadata"].get("creationTimestamp", "")
 
 
 def _is_nominated(pod: Object, cluster: Cluster, seen: float) -> bool:

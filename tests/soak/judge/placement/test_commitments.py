@@ -182,6 +182,38 @@ def test_of_pods_that_cannot_all_run_those_take_room_that_can_go_nowhere_else(th
     assert place.violated is wrong
 
 
+@pytest.mark.parametrize(("priority", "wrong"), [(1, False), (0, True)])
+def test_of_pods_that_can_go_nowhere_else_the_more_urgent_take_room(priority: int, wrong: bool) -> None:
+    """The first pod of 3 CPUs could go to n2 until that was cordoned; the third of 2 is let go later."""
+    place = Place(nodes=("n1", "n2"), where=("", "n1", "n1"))
+    place.serve(1)
+    place.commit(3)
+    urgent = of_size("p3", "c3", "2")
+    urgent["spec"]["priority"] = priority
+    place.story.write(CONTROLLER, "Pod", "soak/p3", urgent)
+    place.story.write(OTHER, "Node", "n2", roomy("n2", unschedulable=True))
+    place.pod(2, OTHER, cpu="2", gates=(GATE,))
+    place.wait(10)
+    assert not place.violated
+    place.commit(2)
+    assert place.violated is wrong
+
+
+def test_what_was_known_between_two_things_that_others_did_counts() -> None:
+    """The first pod has left n1, may go to n2 now, and no watch shows yet that it came back to n1."""
+    place = Place(nodes=("n1", "n2"), where=("", "n1"))
+    place.serve(1)
+    place.pod(1, OTHER, on="n1")
+    place.wait(10)
+    place.story.write(OTHER, "Pod", "soak/p1", None)
+    place.wait(0.1)
+    place.pod(1)
+    place.wait(0.1)
+    place.pod(1, OTHER, on="n1")
+    place.wait(0.01)
+    assert not second_after(place)
+
+
 def test_a_node_that_a_scheduler_keeps_for_a_pod_has_no_room() -> None:
     place = Place(where=("n1", "n1", "n1"))
     place.pod(3, SCHEDULER, nominated="n1")

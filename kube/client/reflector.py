@@ -3,12 +3,14 @@
 A watch that ends is resumed from the last resource version, without a list; only an expired version (410, as a status
 or as an event) leads to a new list, which the sink compares with what it holds. A watch that ends early is retried with
 exponential backoff: a failing server is never retried in a hot loop. A connection that goes silent is abandoned,
-because bookmarks arrive about once a minute on a live one.
+because bookmarks arrive about once a minute on a live one. After an outage decisions rest on what was known before it
+until every kind is watched again: so the first watch that opens ends the pauses of all that had no answer.
 """
 
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import suppress
 from datetime import datetime
 from random import Random
 from typing import Any, Final, Generic, Protocol, TypeVar
@@ -17,8 +19,8 @@ import msgspec
 
 from kube.backoff import backoff
 from kube.client.api import KubeApi, WatchEvent
-from kube.clock import Clock
-from kube.errors import Expired, KubeError
+from kube.clock import Clock, within
+from kube.errors import Expired, KubeError, Unavailable
 from kube.objects.api_resource import Resource
 
 T = TypeVar("T")
@@ -40,6 +42,9 @@ PROGRESS_FAILURES: Final = 4
 """Failures that count at most when events did arrive: an overloaded server that drops its readers after a while must be
 resumed within 2 s, or the reader would never catch up.
 """
+
+BACK_FAILURES: Final = 2
+"""Failures that count at most when a server answers again, even to reject: it may not have read its RBAC rules yet."""
 
 EVENTS_PER_TURN: Final = 25
 """Events applied before other tasks get to run: of three kinds at once some 10 ms."""
@@ -123,6 +128,8 @@ class Reflector(Generic[T]):
         rng: Random,
     ) -> None:
         self.synced = asyncio.Event()
+        self.opened: Callable[[], None] = lambda: None
+        """Called when a watch opens after failures."""
         self._api = api
         self._resource = resource
         self._decode = decode
@@ -136,7 +143,9 @@ class Reflector(Generic[T]):
         self._listed_at = 0.0
         self._open = asyncio.Event()
         self._current_from = 0.0
-        self._progressed = False
+        self._answered = True
+        self._again = asyncio.Event()
+        self._was_open = self._progressed = False
         self._failures = 0
         self._complaint = ""
         self._rejected: dict[str, str] = {}
@@ -145,7 +154,7 @@ class Reflector(Generic[T]):
         """List and watch until cancelled."""
         while True:
             self._watching_since = None
-            self._progressed = False
+            self._was_open = self._progressed = False
             try:
                 asked_to_wait = await self._list_and_watch()
             except Exception:
@@ -156,7 +165,7 @@ class Reflector(Generic[T]):
                 self._observer.watch_restarted(self._resource.label, "error")
             wait = max(asked_to_wait, self._next_wait())
             if wait:
-                await self._clock.sleep(wait)
+                await self._pause(wait)
 
     async def current(self) -> None:
         """Return when the sink has what happened before this call, as far as time can show it: the watch is open, and
@@ -167,12 +176,22 @@ class Reflector(Generic[T]):
             await self._clock.sleep(left)
             await self._open.wait()
 
+    def retry(self) -> None:
+        """Try again now if the last attempt had no answer: the server answers others."""
+        if not self._answered:
+            self._again.set()
+
     def relist(self) -> None:
         """Request a new list now, because the content of the sink was found to be wrong."""
         if self._watching is None:
             self._version = None
         else:
             self._watching.cancel()
+
+    async def _pause(self, seconds: float) -> None:
+        self._again.clear()
+        with suppress(TimeoutError):
+            await within(self._clock, seconds, self._again.wait())
 
     async def _list_and_watch(self) -> float:
         """List if needed and watch until the watch ends. Returns the seconds that the server asked us to wait."""
@@ -186,6 +205,7 @@ class Reflector(Generic[T]):
             self._ended("expired", error)
             return error.retry_after or 0.0
         except KubeError as error:
+            self._note_answer(self._was_open or not isinstance(error, Unavailable))
             self._ended("error", error)
             return error.retry_after or 0.0
         self._ended("closed", None)
@@ -225,7 +245,16 @@ class Reflector(Generic[T]):
             finally:
                 self._open.clear()
 
+    def _note_answer(self, answered: bool) -> None:
+        if answered and not self._answered:
+            self._failures = min(self._failures, BACK_FAILURES)
+        self._answered = answered
+
     def _opened(self) -> None:
+        self._note_answer(True)
+        self._was_open = True
+        if self._failures:
+            self.opened()
         now = self._clock.monotonic()
         self._current_from = now if now - self._listed_at < CAUGHT_UP_SECONDS else now + CAUGHT_UP_SECONDS
         self._open.set()
@@ -309,8 +338,15 @@ def _meta_of(raw: msgspec.Raw) -> ObjectMeta:
 
 async def run_all(reflectors: Iterable[Reflector[Any]]) -> None:
     """List and watch all kinds until cancelled."""
+    reflectors = tuple(reflectors)
+
+    def retry() -> None:
+        for reflector in reflectors:
+            reflector.retry()
+
     async with asyncio.TaskGroup() as group:
         for reflector in reflectors:
+            reflector.opened = retry
             group.create_task(reflector.run())
 
 

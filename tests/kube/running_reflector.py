@@ -67,20 +67,24 @@ def good(name: str, version: int) -> dict[str, object]:
 Follow = Callable[[Request], tuple[int, Iterable[Step]]]
 
 
-@asynccontextmanager
-async def reflecting(
-    clock: FakeClock, respond: Callable[[Request], Answer], follow: Follow, held: Held
-) -> AsyncIterator[tuple[Reflector[Thing], ScriptedTransport]]:
-    transport = ScriptedTransport(respond, follow)
-    reflector = Reflector(
+def reflector_of(transport: ScriptedTransport, held: Held, clock: FakeClock, seed: int = 1) -> Reflector[Thing]:
+    return Reflector(
         KubeApi(transport),
         CLAIMS,
         msgspec.json.Decoder(Thing).decode,
         held,
         clock=clock,
         observer=held,
-        rng=random.Random(1),
+        rng=random.Random(seed),
     )
+
+
+@asynccontextmanager
+async def reflecting(
+    clock: FakeClock, respond: Callable[[Request], Answer], follow: Follow, held: Held
+) -> AsyncIterator[tuple[Reflector[Thing], ScriptedTransport]]:
+    transport = ScriptedTransport(respond, follow)
+    reflector = reflector_of(transport, held, clock)
     async with running(reflector.run()):
         yield reflector, transport
 

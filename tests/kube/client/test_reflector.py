@@ -9,11 +9,13 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
+from kube.client.reflector import run_all
 from kube.client.transport import Request
 from kube.errors import Unavailable
 from tests.fake_clock import FakeClock
-from tests.kube.running_reflector import Held, Thing, good, one_list, reflecting, script
-from tests.kube.scripted_transport import Answer, Step, answer, event, failure, listing, query, thing
+from tests.kube.running_reflector import Held, Thing, good, one_list, reflecting, reflector_of, script
+from tests.kube.scripted_transport import Answer, ScriptedTransport, Step, answer, event, failure, listing, query, thing
+from tests.running_task import running
 
 
 async def test_lists_then_follows_events() -> None:
@@ -259,3 +261,61 @@ async def test_after_an_outage_it_is_current_a_second_after_its_watch_was_opened
         assert not current.done()
         await clock.advance(0.25)
         assert current.done()
+
+
+def gone(clock: FakeClock, begin: float, end: float) -> Callable[[Request], tuple[int, Iterable[Step]]]:
+    """A server that is gone from one time to another, seconds from the start."""
+    lost = Unavailable("GET", "/", 0, "ClientConnectorError", "Connection refused")
+
+    def follow(_: Request) -> tuple[int, Iterable[Step]]:
+        elapsed = clock.monotonic() - 1000.0
+        if begin <= elapsed < end:
+            raise lost
+        return 200, [lambda: clock.sleep(begin - elapsed if elapsed < begin else 300), lost]
+
+    return follow
+
+
+async def test_after_an_outage_the_first_watch_that_opens_ends_the_pauses_of_all() -> None:
+    clock = FakeClock()
+    opened: list[float] = []
+    follow = gone(clock, 10, 100)
+
+    def noted(request: Request) -> tuple[int, Iterable[Step]]:
+        outcome = follow(request)
+        opened.append(clock.monotonic() - 1000.0)
+        return outcome
+
+    transports = [ScriptedTransport(one_list, noted) for _ in range(5)]
+    kinds = [reflector_of(transport, Held(), clock, seed) for seed, transport in enumerate(transports)]
+    async with running(run_all(kinds)):
+        await clock.advance(99)
+        assert len(opened) == 5
+        await clock.advance(40)
+    assert len(opened) == 10
+    assert opened[-1] - opened[5] < 0.01
+
+
+async def test_a_server_that_answers_again_if_only_to_reject_is_tried_again_soon() -> None:
+    clock, held = FakeClock(), Held()
+    follow, tried = gone(clock, 10, 100), list[float]()
+
+    def forbids_at_first(request: Request) -> tuple[int, Iterable[Step]]:
+        outcome = follow(request)
+        tried.append(clock.monotonic())
+        return (403, [json.dumps(failure(403, "Forbidden")).encode()]) if len(tried) == 2 else outcome
+
+    async with reflecting(clock, one_list, forbids_at_first, held):
+        await clock.advance(135)
+    assert len(tried) == 3
+    assert tried[2] - tried[1] <= 1.0
+
+
+async def test_a_watch_that_opened_and_broke_is_not_tried_sooner_because_others_open() -> None:
+    clock, held = FakeClock(), Held()
+    reset = Unavailable("GET", "/", 0, "ClientPayloadError", "connection reset")
+    async with reflecting(clock, one_list, lambda _: (200, [reset]), held) as (reflector, transport):
+        for _ in range(600):
+            await clock.advance(1)
+            reflector.retry()
+        assert len(transport.watches) <= 50

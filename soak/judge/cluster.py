@@ -68,6 +68,8 @@ class Cluster:
     """Claim's key -> the pods that mount it or did, by uid."""
     references: dict[str, Author] = field(default_factory=dict)
     """Volume -> the writer of the claim in its claimRef."""
+    completed: dict[str, Author] = field(default_factory=dict)
+    """Volume -> the writer of the uid in a claimRef that had only a name before."""
     reservations: dict[str, Author] = field(default_factory=dict)
     """Volume -> the writer of the reservation on it."""
     holds: dict[str, Author] = field(default_factory=dict)
@@ -160,6 +162,10 @@ class Cluster:
             self.references.pop(change.key, None)
         elif before is None or before[0] != after[0]:
             self.references[change.key] = author
+        if before is None or after is None or before[0] != after[0]:
+            self.completed.pop(change.key, None)
+        elif after[1] and not before[1]:
+            self.completed[change.key] = author
         if reserved_for(change.after) != reserved_for(change.before):
             self.reservations[change.key] = author
         self._attribute_hold(change, author)

@@ -34,7 +34,8 @@ def committed_where_there_is_room(moment: Moment) -> Iterator[Violation]:
         named = reference(change.after)
         assert named is not None
         pods = waiting_users(named[0], cluster)
-        if pods and not any(_has_room(pod, cluster, when) for pod in pods for when in seen):
+        fits = any(_has_room(pod, cluster, when) for pod in pods for when in seen)
+        if pods and not fits and not _runs_there(named[0], change.after, cluster):
             names = ", ".join(map(key_of, pods))
             text = f"committed for {names}, for which committed pods, or others, have left no room"
             yield moment.violation(NO_ROOM, text)
@@ -93,9 +94,19 @@ def _was_there(other: Object, later: list[Object], cluster: Cluster) -> bool:
 
 def waiting_users(claim_key: str, cluster: Cluster) -> list[Object]:
     """Return the pods without a node that use the claim."""
+    return [pod for pod in _users(claim_key, cluster) if not pod["spec"].get("nodeName")]
+
+
+def _users(claim_key: str, cluster: Cluster) -> list[Object]:
     keys = sorted({each.key for each in cluster.consumers[claim_key].values() if each.gone_at is None})
     pods = [cluster.pods[key] for key in keys if key in cluster.pods]
-    return [pod for pod in pods if not pod["spec"].get("nodeName") and not facts.finished(pod)]
+    return [pod for pod in pods if not facts.finished(pod)]
+
+
+def _runs_there(claim_key: str, volume: Object | None, cluster: Cluster) -> bool:
+    """Whether a pod that shares the claim is on a node from which the volume is accessible: it needs no other room."""
+    nodes = [cluster.nodes.get(pod["spec"].get("nodeName", "")) for pod in _users(claim_key, cluster)]
+    return volume is not None and any(node is not None and facts.reachable_from(volume, node) for node in nodes)
 
 
 def _was_kept(pod: Object, cluster: Cluster, at: float) -> bool:

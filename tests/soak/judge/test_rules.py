@@ -240,6 +240,24 @@ def test_a_gate_removed_just_after_the_claim_was_recreated_violates_nothing(seco
     assert ("gated is guaranteed" in story.rules()) is violated
 
 
+@pytest.mark.parametrize(
+    ("first", "completed_by", "violated"),
+    [
+        pytest.param("c1", SCHEDULER, False, id="its own"),
+        pytest.param("c1", OTHER, True, id="completed by others"),
+        pytest.param("", SCHEDULER, True, id="not there before"),
+    ],
+)
+def test_the_uid_that_a_scheduler_added_to_a_claim_ref_it_may_take_back(
+    first: str, completed_by: Party, violated: bool
+) -> None:
+    story = stage()
+    story.write(OTHER, "PersistentVolume", "v1", volume(claim=first))
+    story.write(completed_by, "PersistentVolume", "v1", volume(claim="c1", uid="uid-c1"))
+    story.write(SCHEDULER, "PersistentVolume", "v1", volume(claim="c1"))
+    assert ("no claimRef is replaced" in story.rules()) is violated
+
+
 def test_a_reservation_that_moves_violates_nothing() -> None:
     story = stage("annotate")
     story.write(CONTROLLER, "PersistentVolume", "v1", volume(**reserved()))

@@ -214,6 +214,18 @@ def test_what_was_known_between_two_things_that_others_did_counts() -> None:
     assert not second_after(place)
 
 
+@pytest.mark.parametrize(("on", "wrong"), [("n1", False), ("n2", True)])
+def test_a_volume_may_be_for_another_pod_that_shares_the_claim_and_is_on_a_node_already(on: str, wrong: bool) -> None:
+    """Its claim was created again meanwhile; the volume is accessible from n1 alone."""
+    place = Place(nodes=("n1", "n2"))
+    place.serve(1)
+    place.story.write(OTHER, "Pod", "soak/sharer", of_size("sharer", "c2", cpu="1", on=on))
+    place.wait(10)
+    assert not place.violated
+    place.commit(2)
+    assert place.violated is wrong
+
+
 def test_a_node_that_a_scheduler_keeps_for_a_pod_has_no_room() -> None:
     place = Place(where=("n1", "n1", "n1"))
     place.pod(3, SCHEDULER, nominated="n1")

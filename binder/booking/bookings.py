@@ -1,9 +1,9 @@
 """Where waiting pods are booked: each once, on a node that would take it, so that as many as possible have a place.
 
-Pods that kube-scheduler may place at any moment come first, those with a single possible node before those that can
-move; then those that only our gate holds back, the most urgent first. What finds no place even so takes no room: it
-cannot run now. A pod that its scheduler has nominated for a node counts there in any case, because kube-scheduler keeps
-the room for it.
+Pods that kube-scheduler may place at any moment come first, the most urgent first, of these those with a single node
+before those that can move; then those that only our gate holds back. What finds no place even so takes no room: others
+took it. A pod that its scheduler has nominated for a node counts there in any case, because kube-scheduler keeps the
+room for it.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping

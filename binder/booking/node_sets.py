@@ -21,8 +21,8 @@ _MAX_UNUSED: Final = 1000
 class Booked:
     """A waiting pod, the volumes reserved for it, those it uses, and the nodes possible for it, as bits.
 
-    `rank` orders pods: released ones first, of these the ones with a single node; then those to which a volume was
-    committed, which it is too late to deny a place; each by urgency.
+    `rank` orders pods: released ones first, then those to which a volume was committed, which it is too late to deny a
+    place. Each by priority, as kube-scheduler takes them; then released ones with a single node, then the older ones.
     """
 
     waiting: WaitingPod
@@ -79,7 +79,7 @@ class NodeSets:
         pod = waiting.pod
         created = pod.created.timestamp() if pod.created else float("inf")
         free = not (waiting.released or waiting.begun)
-        rank = (not waiting.released, free, waiting.released and movable, -pod.priority, created, pod.key)
+        rank = (not waiting.released, free, -pod.priority, waiting.released and movable, created, pod.key)
         return Booked(waiting, volumes, used, possible, rank)
 
     def possible(self, waiting: WaitingPod, volumes: Iterable[Volume]) -> int:

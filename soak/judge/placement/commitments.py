@@ -9,7 +9,7 @@ keeps that room.
 
 from collections.abc import Iterator
 from datetime import datetime
-from math import inf, nextafter
+from math import inf
 from typing import Final
 
 from soak.judge import facts
@@ -52,7 +52,7 @@ def _moments(received: float, cluster: Cluster) -> list[float]:
     """
     authors = (cluster.placed, cluster.nominated, cluster.released, cluster.references)
     done = {author.at for each in authors for author in each.values()} | set(cluster.usable_until.values())
-    gone = {nextafter(at, inf) for at, _ in cluster.left.values()}
+    gone = {at for at, _ in cluster.left.values()}
     within = {at for at in done | gone if received - GRACE < at < received}
     return sorted(within | {received, received - GRACE}, reverse=True)
 
@@ -113,9 +113,7 @@ def _was_kept(pod: Object, cluster: Cluster, at: float) -> bool:
     """Whether the pod has waited behind its gate, with all its volumes, for as long as others may hold it up."""
     claims = [cluster.claims[key] for key in facts.claim_keys(pod) if key in cluster.claims]
     bound = [author.at for claim in claims if (author := cluster.bound.get(uid(claim))) is not None]
-    created = pod["metadata"].get("creationTimestamp")
-    since = datetime.fromisoformat(created).timestamp() if created else at
-    return at - max(since, *bound, 0.0) >= _KEPT
+    return at - max(_created(pod) or at, *bound, 0.0) >= _KEPT
 
 
 def _takes_the_room_of_committed(pod: Object, cluster: Cluster, seen: float) -> bool:
@@ -127,26 +125,32 @@ def _has_room(pod: Object, cluster: Cluster, seen: float, *, alone: bool = False
     """Whether the pod has a place beside the committed pods that have one; `alone`: beside pods on nodes only. `seen`
     is the time since when nothing is known of what other parties did.
 
-    Where others took so much room since that not all committed pods can run, those have a place that were let go first,
-    or those that are more urgent (docs/reservation-contract.md): no object says which was let go first.
+    Where others took so much room since that not all committed pods can run, the more urgent ones have a place
+    (docs/reservation-contract.md). What a watch shows of pods is not older than the pod itself.
     """
-    there = by_node(cluster.pods.values(), lambda each: _known(cluster.placed.get(uid(each)), seen))
+    pods_seen = max(seen, _created(pod))
+    there = by_node(cluster.pods.values(), lambda each: _known(cluster.placed.get(uid(each)), pods_seen))
     for each in cluster.pods.values():
-        if _is_nominated(each, cluster, seen) and uid(each) != uid(pod):
+        if _is_nominated(each, cluster, pods_seen) and uid(each) != uid(pod):
             there.setdefault(facts.nominated_node(each), []).append(each)
     for gone_at, each in cluster.left.values():
-        if gone_at >= seen:
+        if gone_at >= pods_seen:
             there.setdefault(str(each["spec"]["nodeName"]), []).append(each)
     mine = Waiting(pod, _possible(pod, cluster, seen))
-    others = [] if alone else [each for each in _committed(cluster, seen) if uid(each.pod) != uid(pod)]
-    orders, nodes = (others, sorted(others, key=_urgency)), cluster.nodes_ever
-    return any(placeable([*all_that_fit(order, nodes, there), mine], nodes, there) for order in orders)
+    committed, nodes = [] if alone else _committed(cluster, seen, pods_seen), cluster.nodes_ever
+    others = [each for each in committed if uid(each.pod) != uid(pod)]
+    return placeable([*all_that_fit(sorted(others, key=_urgency), nodes, there), mine], nodes, there)
 
 
 def _urgency(waiting: Waiting) -> tuple[object, ...]:
-    """Those that can go nowhere else come first, of these those of higher priority, then the older ones."""
+    """Those of higher priority come first, of these those that can go nowhere else, then the older ones."""
     pod = waiting.pod
-    return len(waiting.nodes) > 1, -pod["spec"].get("priority", 0), pod["metadata"].get("creationTimestamp", "")
+    return -pod["spec"].get("priority", 0), len(waiting.nodes) > 1, _created(pod), key_of(pod)
+
+
+def _created(pod: Object) -> float:
+    created = pod["metadata"].get("creationTimestamp")
+    return datetime.fromisoformat(created).timestamp() if created else 0.0
 
 
 def _is_nominated(pod: Object, cluster: Cluster, seen: float) -> bool:
@@ -161,19 +165,19 @@ def _known(author: Author | None, seen: float) -> bool:
     return author is None or author.party is Party.CONTROLLER or author.at < seen
 
 
-def _committed(cluster: Cluster, seen: float) -> list[Waiting]:
-    """Return the committed pods that wait for a node, as far as they are known, in the order of their release."""
+def _committed(cluster: Cluster, seen: float, pods_seen: float) -> list[Waiting]:
+    """Return the committed pods that wait for a node, as far as they are known."""
     pods = []
     for pod in cluster.pods.values():
         released, placed = cluster.released.get(uid(pod)), cluster.placed.get(uid(pod))
-        waits = not pod["spec"].get("nodeName") or not _known(placed, seen)
+        waits = not pod["spec"].get("nodeName") or not _known(placed, pods_seen)
         if not waits or facts.deleting(pod) or facts.finished(pod) or facts.gates(pod):
             continue
-        if _is_nominated(pod, cluster, seen):
+        if _is_nominated(pod, cluster, pods_seen):
             continue
-        if released is not None and _known(released, seen) and is_committed(pod, cluster, seen):
-            pods.append((released.at, Waiting(pod, _possible(pod, cluster, seen))))
-    return [waiting for _, waiting in sorted(pods, key=lambda each: each[0])]
+        if released is not None and _known(released, pods_seen) and is_committed(pod, cluster, seen):
+            pods.append(Waiting(pod, _possible(pod, cluster, seen)))
+    return pods
 
 
 def is_committed(pod: Object, cluster: Cluster, seen: float = inf) -> bool:

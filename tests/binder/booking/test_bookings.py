@@ -107,6 +107,14 @@ def test_released_pods_are_booked_before_those_behind_our_gate() -> None:
     assert places(*nodes(8), *gated, *waiting("released", "5", at="n1")) == {"released": "n1"}
 
 
+def test_of_released_pods_the_most_urgent_is_booked_first_also_where_others_have_a_single_node() -> None:
+    """kube-scheduler takes it first. n2, where it could also be, is full."""
+    full = pod("full", node="n2", requests={"cpu": "7"}, phase="Running")
+    there = (*nodes(8, 8), full, *waiting("urgent", "6", priority=9), *waiting("local", "4", at="n1"))
+    assert places(*there) == {"urgent": "n1"}
+    assert reserved(*there, *asking("late", "4", at="n1")) == set()
+
+
 def test_what_finds_no_room_takes_none() -> None:
     assert places(*nodes(8), *waiting("big", "9", at="n1"), *waiting("small", "5", at="n1")) == {"small": "n1"}
 

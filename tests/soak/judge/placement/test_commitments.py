@@ -129,6 +129,18 @@ def test_what_others_did_a_moment_ago_is_not_seen_yet() -> None:
     assert not second_after(place)
 
 
+def test_what_others_did_before_the_pod_was_created_is_seen_with_it() -> None:
+    """One watch shows both pods, in order."""
+    place = Place(where=("n1", "n1", "n1"))
+    place.story.write(OTHER, "Pod", "soak/p3", of_size("p3", "c3", on="n1"))
+    place.wait(1)
+    late = of_size("p2", "c2", gates=(GATE,))
+    late["metadata"]["creationTimestamp"] = datetime.fromtimestamp(place.story.now, UTC).isoformat()
+    place.story.write(OTHER, "Pod", "soak/p2", late)
+    place.commit(2)
+    assert place.violated
+
+
 def test_a_node_that_was_cordoned_a_moment_ago_counts_and_one_cordoned_long_ago_does_not() -> None:
     place = Place()
     place.story.write(OTHER, "Node", "n1", roomy(unschedulable=True))

@@ -217,7 +217,7 @@ def _judge(outcome: Outcome, logs: dict[str, str], quiet_since: float, now: floa
 
 def judge_end(cluster: Cluster, now: float) -> list[Violation]:
     """Check the final state."""
-    return [*judge_remains(cluster, now, "annotate"), *judge_stuck(cluster), *judge_partly_provisioned(cluster)]
+    return [*judge_remains(cluster, now, "annotate"), *judge_stuck(cluster), *judge_partly_provisioned(cluster, now)]
 
 
 def judge_rest(cluster: Cluster, writes: Sequence[Write], quiet_since: float, now: float) -> list[Violation]:

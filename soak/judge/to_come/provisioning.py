@@ -20,6 +20,10 @@ APART: Final = "all volumes of a pod are made on one node"
 NAMED: Final = "a provisioner is named once all nodes are selected"
 EARLY: Final = "a pod goes when all its volumes are made"
 PARTLY: Final = "no gated pod stays partly provisioned"
+REPORTED_WITHIN: Final = 270.0
+"""Seconds after which our controllers certainly take a volume to be part of its pool's report, and have tried again:
+two minutes (`report-after`) by a clock that is up to 90 s behind, and 60 s between two attempts.
+"""
 _MODE: Final = "provision"
 
 
@@ -103,8 +107,12 @@ def partly_provisioned(cluster: Cluster) -> Iterator[tuple[Object, str, int]]:
             yield pod, min(nodes), sum(map(facts.requested, missing))
 
 
-def judge_partly_provisioned(cluster: Cluster) -> Iterator[Violation]:
-    """Check the final state: room that is left goes to such pods first, and what they had is not given to others."""
+def judge_partly_provisioned(cluster: Cluster, now: float) -> Iterator[Violation]:
+    """Check the final state: room that is left goes to such pods first, and what they had is not given to others.
+
+    A process that began when a volume was in its pool's report already cannot know that, and counts it a second time
+    until it is old enough.
+    """
     for pod, node, missing in partly_provisioned(cluster):
         if node not in cluster.nodes:
             continue
@@ -115,11 +123,18 @@ def judge_partly_provisioned(cluster: Cluster) -> Iterator[Violation]:
         began = min(author.at for claim in _claims(pod, cluster) if (author := cluster.bound.get(uid(claim))))
         later = [key_of(claim) for claim in others if _selected_after(claim, began, cluster)]
         if missing <= left:
+            known = left - sum(facts.requested(claim) for claim in _on(node, cluster) if _is_new(claim, cluster, now))
             # A node that is tainted or full gets no further volume of the pod.
-            if has_place(cluster.nodes[node], cluster.pods.values(), pod):
+            if missing <= known and has_place(cluster.nodes[node], cluster.pods.values(), pod):
                 yield Violation(PARTLY, f"pod {key_of(pod)}: {missing} bytes more fit on {node}, {left} are left", ())
         elif later:
             yield Violation(PARTLY, f"pod {key_of(pod)}: its room on {node} was given to {later}", ())
+
+
+def _is_new(claim: Object, cluster: Cluster, now: float) -> bool:
+    """Whether the claim has a volume that may not be known to be part of its pool's report."""
+    author = cluster.bound.get(uid(claim))
+    return bool(facts.volume_name(claim)) and author is not None and author.at > now - REPORTED_WITHIN
 
 
 def _selected_after(claim: Object, began: float, cluster: Cluster) -> bool:

@@ -151,6 +151,30 @@ async def test_a_partly_provisioned_pod_is_reported_and_nothing_is_taken_back() 
         assert not is_gated(world, "db")
 
 
+async def test_a_partly_provisioned_pod_goes_on_without_a_change_once_its_volume_is_old_enough() -> None:
+    """A process that begins after the report has fallen cannot tell that it includes the volume: soak 9010."""
+    world = pool_world({"node-a1": "8Gi"})
+    provisioner = Provisioner(world, {"node-a1": "8Gi"})
+    gated(world, "db", "4Gi", "1Gi")
+    async with world.process() as process:
+        await process.run(1)
+    assert selected(world) == {"db-0": "node-a1", "db-1": "node-a1"}
+    # As if it had been killed between the two writes.
+    world.server.change("persistentvolumeclaims", "default/db-1", lambda it: it["metadata"]["annotations"].clear())
+    provisioner.work()
+    report(world, "node-a1", "4Gi")
+    async with world.process() as process:
+        await process.run(100)
+        assert selected(world) == {"db-0": "node-a1"}
+        assert "PartlyProvisioned" in events(process, "db")
+        assert "found 0 left of 4Gi, 4Gi in flight" in process.sink.events[0].note
+        await process.run(90)
+        assert selected(world) == {"db-0": "node-a1", "db-1": "node-a1"}
+        provisioner.work()
+        await process.run(5)
+        assert not is_gated(world, "db")
+
+
 async def test_a_volume_that_does_not_come_is_reported_once_and_used_when_it_comes_late() -> None:
     world = pool_world(POOLS)
     provisioner = Provisioner(world, POOLS)

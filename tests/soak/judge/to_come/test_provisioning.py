@@ -8,7 +8,15 @@ from soak import terrain
 from soak.judge.deeds import MADE
 from soak.judge.facts import GATE, NAMED_BY, POOL_BYTES, POOL_CLASS, SELECTED
 from soak.judge.history import Object
-from soak.judge.to_come.provisioning import APART, EARLY, NAMED, OVERCOMMITTED, PARTLY, judge_partly_provisioned
+from soak.judge.to_come.provisioning import (
+    APART,
+    EARLY,
+    NAMED,
+    OVERCOMMITTED,
+    PARTLY,
+    REPORTED_WITHIN,
+    judge_partly_provisioned,
+)
 from soak.judge.writes import Party
 from tests.soak.story import CONTROLLER, Story, node, pod, storage_class, volume
 
@@ -234,7 +242,55 @@ def partly_on_a_node_that_is_tainted(story: Story) -> None:
 def test_a_pod_that_stays_partly_provisioned_at_the_end(deed: Write, left: list[str]) -> None:
     story = stage()
     deed(story)
-    assert [violation.rule for violation in judge_partly_provisioned(story.end())] == left
+    story.wait(REPORTED_WITHIN + 1)
+    assert [violation.rule for violation in judge_partly_provisioned(story.end(), story.now)] == left
+
+
+def a_quarter(claim: Object) -> Object:
+    claim["spec"]["resources"]["requests"]["storage"] = f"{POOL_BYTES // 2**32}Gi"
+    return claim
+
+
+def after_a_made_half(story: Story) -> None:
+    make(story, "red-0")
+
+
+def after_a_made_quarter(story: Story) -> None:
+    """What was made a moment ago, counted twice, leaves room for the other half."""
+    make(story, "red-0")
+    bound = a_quarter(to_be_made("red-0", "n1", volume_name="pv-red-0"))
+    story.write(OTHER, "PersistentVolumeClaim", "soak/red-0", bound)
+
+
+def beside_a_quarter_of_another(story: Story) -> None:
+    """Only together what both have twice leaves no room."""
+    after_a_made_quarter(story)
+    make(story, "blue-0")
+    bound = a_quarter(to_be_made("blue-0", "n1", volume_name="pv-blue-0"))
+    story.write(OTHER, "PersistentVolumeClaim", "soak/blue-0", bound)
+    story.write(OTHER, "Pod", "soak/blue", None)
+
+
+@pytest.mark.parametrize(
+    ("deed", "seconds", "left"),
+    [
+        (after_a_made_half, 0.0, []),
+        (after_a_made_half, REPORTED_WITHIN - 1, []),
+        (after_a_made_half, REPORTED_WITHIN + 1, [PARTLY]),
+        (after_a_made_quarter, 0.0, [PARTLY]),
+        (beside_a_quarter_of_another, REPORTED_WITHIN - 1, []),
+        (beside_a_quarter_of_another, REPORTED_WITHIN + 1, [PARTLY]),
+        (partly_because_we_gave_the_rest_away, 0.0, [PARTLY]),
+    ],
+)
+def test_a_volume_made_lately_may_count_beside_a_report_that_includes_it(
+    deed: Write, seconds: float, left: list[str]
+) -> None:
+    """A process that began since cannot tell, and waits: soak 9010."""
+    story = stage()
+    deed(story)
+    story.wait(seconds)
+    assert [violation.rule for violation in judge_partly_provisioned(story.end(), story.now)] == left
 
 
 def test_volumes_that_were_made_where_we_selected_are_counted() -> None:

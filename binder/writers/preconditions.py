@@ -3,11 +3,13 @@
 Every volume needs a verdict that is still recent. If volumes are going to be committed, pod and claims are read from
 the API server, and the node for which they were chosen has to fit the pod still. Only a gated pod is taken from the
 cache while it is so young that it cannot be far behind, and in mode prebind its claims too if they are: to read them
-would be two of three requests before a new pod's volumes are held. What is checked of a volume right before it is
-written is in `binder.writers.write_checks`.
+would be two of three requests before a new pod's volumes are held. Nodes, and what is booked on them, are not read:
+after an outage of the API server nothing is committed until the watches show what happened meanwhile. What is checked
+of a volume right before it is written is in `binder.writers.write_checks`.
 """
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import timedelta
 from typing import Final
@@ -32,11 +34,16 @@ YOUNG: Final = timedelta(seconds=5)
 class Preconditions:
     """Checks again what a decision was based on."""
 
-    def __init__(self, client: ObjectClient, gate: HealthGate, clock: Now) -> None:
-        self._client, self._gate, self._clock = client, gate, clock
+    def __init__(
+        self, client: ObjectClient, gate: HealthGate, clock: Now, recovered: Callable[[], Awaitable[None]]
+    ) -> None:
+        """`recovered` returns when no outage of the API server hides what happened."""
+        self._client, self._gate, self._clock, self._recovered = client, gate, clock, recovered
 
     async def refreshed(self, decision: Reserve) -> Reserve:
         """Return the decision with its present claims. Raises OutdatedDecision if it has to be made again."""
+        if decision.mode is not Mode.ANNOTATE:
+            await self._recovered()
         await self.probe(decision)
         if decision.mode is Mode.ANNOTATE:
             self.require_standing(decision)
@@ -52,6 +59,7 @@ class Preconditions:
 
         Raises OutdatedDecision if they must not be made as decided.
         """
+        await self._recovered()
         await self.probe(decision)
         chosen = [placement.claim for placement in decision.placements]
         pod, claims, *_ = await asyncio.gather(

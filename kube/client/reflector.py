@@ -143,7 +143,8 @@ class Reflector(Generic[T]):
         self._listed_at = 0.0
         self._open = asyncio.Event()
         self._current_from = 0.0
-        self._answered = True
+        self._recovered_from = 0.0
+        self._answered, self._was_out = True, False
         self._again = asyncio.Event()
         self._was_open = self._progressed = False
         self._failures = 0
@@ -175,6 +176,13 @@ class Reflector(Generic[T]):
         while (left := self._current_from - self._clock.monotonic()) > 0:
             await self._clock.sleep(left)
             await self._open.wait()
+
+    async def recovered(self) -> None:
+        """As `current` if the last attempt had no answer, or the watch has just been opened after such ones; otherwise
+        return at once.
+        """
+        if not self._answered or self._clock.monotonic() < self._recovered_from:
+            await self.current()
 
     def retry(self) -> None:
         """Try again now if the last attempt had no answer: the server answers others."""
@@ -249,6 +257,7 @@ class Reflector(Generic[T]):
         if answered and not self._answered:
             self._failures = min(self._failures, BACK_FAILURES)
         self._answered = answered
+        self._was_out = self._was_out or not answered
 
     def _opened(self) -> None:
         self._note_answer(True)
@@ -257,6 +266,8 @@ class Reflector(Generic[T]):
             self.opened()
         now = self._clock.monotonic()
         self._current_from = now if now - self._listed_at < CAUGHT_UP_SECONDS else now + CAUGHT_UP_SECONDS
+        if self._was_out:
+            self._recovered_from, self._was_out = self._current_from, False
         self._open.set()
 
     async def _apply_all(self, events: AsyncIterator[WatchEvent]) -> None:

@@ -209,6 +209,7 @@ class Controller:
             namespace=self._namespace,
             publish_only=not self._sees_cluster,
             tracing=self._tracing,
+            recovered=self._cache.recovered,
         )
 
     async def _synced(self) -> None:

@@ -5,7 +5,7 @@ is composed like any other: only the transport below the API writes nothing.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING
@@ -131,6 +131,10 @@ class Term:
         return {name: (queue.unfinished_seconds(), queue.longest_running_seconds()) for name, queue in queues}
 
 
+async def _at_once() -> None:
+    """Nothing hides what happened, where the store is not filled by watches."""
+
+
 def compose(  # noqa: PLR0913 - all that a term needs of its process, by name
     settings: Settings,
     api: KubeApi,
@@ -149,11 +153,13 @@ def compose(  # noqa: PLR0913 - all that a term needs of its process, by name
     tracing: Tracing = UNTRACED,
     aside: Aside = asyncio.to_thread,
     solving: Solving | None = None,
+    recovered: Callable[[], Awaitable[None]] = _at_once,
 ) -> Term:
     """Return the loops of one term. `api` is fenced by its Lease, which `holder` names; `namespace` is our own.
 
     `announcer`: what reports on reservations, by default by Events. `publish_only`: only volume health is published,
     for a store with nothing but volumes. `solving`: where volumes are short, by default in a process of its own.
+    `recovered` returns when no outage of the API server hides what happened.
     """
     solving = solving or SolverProcess(metrics.solver).session
     annotations, planning = settings.binding.annotations, plan_settings(settings)
@@ -170,7 +176,7 @@ def compose(  # noqa: PLR0913 - all that a term needs of its process, by name
     rollback = Rollback(client, clock, metrics.reservations, annotations)
     traced = probes if tracing is UNTRACED else TracedProbes(probes, tracing)
     gate = HealthGate(traced, settings.health.max_age, clock)
-    preconditions = Preconditions(client, gate, clock)
+    preconditions = Preconditions(client, gate, clock, recovered)
     checks = WriteChecks(client, gate, clock, planning)
     proofs = UnboundProofs(store)
     applier = Applier(client, checks, rollback, proofs, clock, metrics.reservations, acting, holder)

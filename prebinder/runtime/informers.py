@@ -4,7 +4,7 @@ import asyncio
 import ctypes
 import gc
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping
 from contextlib import suppress
 from random import Random
 from typing import Any, Final
@@ -75,12 +75,13 @@ class Informers:
 
         Then it is better to work with what is known: each write is conditional.
         """
-        reflectors = self._reflectors.values()
-        try:
-            async with asyncio.timeout(CURRENT_WITHIN):
-                await asyncio.gather(*(reflector.current() for reflector in reflectors))
-        except TimeoutError:
-            logger.warning("Working although some kinds are not watched at the moment")
+        await _in_time(reflector.current() for reflector in self._reflectors.values())
+
+    async def recovered(self) -> None:
+        """After an outage of the API server, return as `current`: until then what is known may be as old as the outage
+        is long. Return at once if there was none.
+        """
+        await _in_time(reflector.recovered() for reflector in self._reflectors.values())
 
     def synced_kinds(self) -> dict[str, bool]:
         """Return for each kind whether it has been listed."""
@@ -90,6 +91,14 @@ class Informers:
         """Return which kinds have not been listed yet, None if all have."""
         waiting = [resource for resource, is_synced in self.synced_kinds().items() if not is_synced]
         return f"waiting for the API server to list {', '.join(waiting)}" if waiting else None
+
+
+async def _in_time(waits: Iterable[Awaitable[None]]) -> None:
+    try:
+        async with asyncio.timeout(CURRENT_WITHIN):
+            await asyncio.gather(*waits)
+    except TimeoutError:
+        logger.warning("Working although some kinds are not watched at the moment")
 
 
 def calm_collector() -> None:

@@ -129,6 +129,9 @@ class World:
             self.server.put(node_object(name, zone))
         self.doctor = Doctor(self.clock)
         self.records = HealthRecords(Debounce())
+        self.recovered = asyncio.Event()
+        """Cleared by tests in which the watches are cut off from the server."""
+        self.recovered.set()
 
     def settings(self) -> Settings:
         return Settings(
@@ -217,7 +220,11 @@ class Process:
             tracing=world.tracing,
             aside=at_once,
             solving=lambda: nullcontext(solve),
+            recovered=self._recovered,
         )
+
+    async def _recovered(self) -> None:
+        await self._world.recovered.wait()
 
     async def __aenter__(self) -> "Process":
         self._world.server.feed(self.store)

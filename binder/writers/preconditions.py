@@ -35,15 +35,15 @@ class Preconditions:
     """Checks again what a decision was based on."""
 
     def __init__(
-        self, client: ObjectClient, gate: HealthGate, clock: Now, recovered: Callable[[], Awaitable[None]]
+        self, client: ObjectClient, gate: HealthGate, clock: Now, recovered: Callable[[], Awaitable[bool]]
     ) -> None:
-        """`recovered` returns when no outage of the API server hides what happened."""
+        """`recovered` returns when no outage of the API server hides what happened, and whether one did."""
         self._client, self._gate, self._clock, self._recovered = client, gate, clock, recovered
 
     async def refreshed(self, decision: Reserve) -> Reserve:
         """Return the decision with its present claims. Raises OutdatedDecision if it has to be made again."""
         if decision.mode is not Mode.ANNOTATE:
-            await self._recovered()
+            await self._require_no_outage()
         await self.probe(decision)
         if decision.mode is Mode.ANNOTATE:
             self.require_standing(decision)
@@ -59,7 +59,7 @@ class Preconditions:
 
         Raises OutdatedDecision if they must not be made as decided.
         """
-        await self._recovered()
+        await self._require_no_outage()
         await self.probe(decision)
         chosen = [placement.claim for placement in decision.placements]
         pod, claims, *_ = await asyncio.gather(
@@ -84,6 +84,10 @@ class Preconditions:
             raise OutdatedDecision(f"kube-scheduler may be scheduling a pod with the claims of {decision.pod.key}")
         if isinstance(decision, Provision) or decision.new_node is None:
             self._require_fit(decision)
+
+    async def _require_no_outage(self) -> None:
+        if await self._recovered():
+            raise OutdatedDecision("the API server was out of reach")
 
     async def probe(self, decision: Reserve | Finish | Provision) -> None:
         """Obtain a recent verdict on each volume. Raises OutdatedDecision if a driver is slow."""

@@ -8,7 +8,7 @@ removed, and nothing else of a pod is changed.
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from binder.booking.room import room_left
@@ -57,9 +57,11 @@ class SchedulingGate:
         announcer: Announcer,
         *,
         turns: asyncio.Semaphore,
+        recovered: Callable[[], Awaitable[bool]],
     ) -> None:
+        """`recovered` returns when no outage of the API server hides what happened to nodes, and whether one did."""
         self._client = client
-        self._turns = turns
+        self._turns, self._recovered = turns, recovered
         self._annotations = annotations
         self._announcer = announcer
 
@@ -98,6 +100,8 @@ class SchedulingGate:
         """
         if not self._annotations.carries_gate(pod):
             return True
+        if await self._recovered():
+            return False
         async with self._turns:
             # Its present state: it may have changed while it waited for its turn.
             seen = self._client.snapshot().pods.get(pod.key)

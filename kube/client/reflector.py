@@ -177,12 +177,12 @@ class Reflector(Generic[T]):
             await self._clock.sleep(left)
             await self._open.wait()
 
-    async def recovered(self) -> None:
-        """As `current` if the last attempt had no answer, or the watch has just been opened after such ones; otherwise
-        return at once.
+    @property
+    def recovers(self) -> bool:
+        """Whether an outage hides what happened: the last attempt had no answer, or the watch has just been opened
+        after such ones.
         """
-        if not self._answered or self._clock.monotonic() < self._recovered_from:
-            await self.current()
+        return not self._answered or self._clock.monotonic() < self._recovered_from
 
     def retry(self) -> None:
         """Try again now if the last attempt had no answer: the server answers others."""

@@ -131,8 +131,9 @@ class Term:
         return {name: (queue.unfinished_seconds(), queue.longest_running_seconds()) for name, queue in queues}
 
 
-async def _at_once() -> None:
+async def _at_once() -> bool:
     """Nothing hides what happened, where the store is not filled by watches."""
+    return False
 
 
 def compose(  # noqa: PLR0913 - all that a term needs of its process, by name
@@ -153,13 +154,13 @@ def compose(  # noqa: PLR0913 - all that a term needs of its process, by name
     tracing: Tracing = UNTRACED,
     aside: Aside = asyncio.to_thread,
     solving: Solving | None = None,
-    recovered: Callable[[], Awaitable[None]] = _at_once,
+    recovered: Callable[[], Awaitable[bool]] = _at_once,
 ) -> Term:
     """Return the loops of one term. `api` is fenced by its Lease, which `holder` names; `namespace` is our own.
 
     `announcer`: what reports on reservations, by default by Events. `publish_only`: only volume health is published,
     for a store with nothing but volumes. `solving`: where volumes are short, by default in a process of its own.
-    `recovered` returns when no outage of the API server hides what happened.
+    `recovered` returns when no outage of the API server hides what happened, and whether one did.
     """
     solving = solving or SolverProcess(metrics.solver).session
     annotations, planning = settings.binding.annotations, plan_settings(settings)
@@ -197,7 +198,7 @@ def compose(  # noqa: PLR0913 - all that a term needs of its process, by name
         selected_nodes=SelectedNodes(
             client, preconditions, checks, locks, turns, clock, annotations, namespace, planner
         ),
-        scheduling_gate=SchedulingGate(client, annotations, announcer, turns=lifts),
+        scheduling_gate=SchedulingGate(client, annotations, announcer, turns=lifts, recovered=recovered),
         announcer=announcer,
         wakeups=wakeups,
         queue=pods,

@@ -77,11 +77,14 @@ class Informers:
         """
         await _in_time(reflector.current() for reflector in self._reflectors.values())
 
-    async def recovered(self) -> None:
+    async def recovered(self) -> bool:
         """After an outage of the API server, return as `current`: until then what is known may be as old as the outage
-        is long. Return at once if there was none.
+        is long. Return whether that was so; at once if there was none.
         """
-        await _in_time(reflector.recovered() for reflector in self._reflectors.values())
+        recovering = [reflector.current() for reflector in self._reflectors.values() if reflector.recovers]
+        if recovering:  # Asked before each write: a gather of nothing would cost more.
+            await _in_time(recovering)
+        return bool(recovering)
 
     def synced_kinds(self) -> dict[str, bool]:
         """Return for each kind whether it has been listed."""

@@ -223,8 +223,10 @@ class Process:
             recovered=self._recovered,
         )
 
-    async def _recovered(self) -> None:
+    async def _recovered(self) -> bool:
+        waits = not self._world.recovered.is_set()
         await self._world.recovered.wait()
+        return waits
 
     async def __aenter__(self) -> "Process":
         self._world.server.feed(self.store)

@@ -3,11 +3,13 @@
 Requests may be answered a while before that (seed 9010).
 """
 
+from typing import Any
+
 import pytest
 
 from binder.model.decision import Mode
 from tests.binder.provisioner import pool_world, selected
-from tests.binder.world import World
+from tests.binder.world import World, bind
 from tests.fakes.objects import claim_object, pod_object, volume_object
 
 
@@ -52,3 +54,28 @@ async def test_no_node_is_selected_that_was_cordoned_meanwhile() -> None:
         see_all(world)
         await process.run()
     assert selected(world) == {"data": "node-b1"}
+
+
+@pytest.mark.parametrize("bound", [True, False], ids=["gate", "commit"])
+async def test_what_was_decided_before_another_pod_lost_its_other_node_is_planned_again(bound: bool) -> None:
+    """That pod has a volume of zone a, and needs most of a node."""
+    world = World(Mode.PREBIND)
+    world.put(volume_object("pv-first", zone="a"), claim_object("first"), sized("first", "6"))
+    world.put(volume_object("pv-web", zone=None, node="node-a1"), claim_object("web"), sized("web", "4", gated=True))
+    bind(world, "first", "pv-first")
+    if bound:
+        bind(world, "web", "pv-web")
+    world.recovered.clear()
+    async with world.process() as process:
+        world.server.lagging = True
+        cordon(world, "node-a2")
+        await process.run()
+        see_all(world)
+        await process.run()
+    assert world.server.writes == []
+
+
+def sized(name: str, cpu: str, *, gated: bool = False) -> dict[str, Any]:
+    pod = pod_object(name, [name], gated=gated)
+    pod["spec"]["containers"][0]["resources"] = {"requests": {"cpu": cpu}}
+    return pod

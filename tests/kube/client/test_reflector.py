@@ -296,19 +296,19 @@ async def test_after_an_outage_the_first_watch_that_opens_ends_the_pauses_of_all
     assert opened[-1] - opened[5] < 0.01
 
 
-async def test_it_has_recovered_from_an_outage_a_second_after_its_watch_was_opened_again() -> None:
+async def test_it_recovers_from_an_outage_until_a_second_after_its_watch_was_opened_again() -> None:
     clock = FakeClock()
     async with reflecting(clock, one_list, gone(clock, 10, 15.2), Held()) as (reflector, transport):
         await clock.advance(11)
-        recovered = asyncio.create_task(reflector.recovered())
+        assert reflector.recovers
         opened = len(transport.watches)
         while clock.monotonic() < 1015.2 or len(transport.watches) == opened:
             opened = len(transport.watches)
             await clock.advance(0.05)
         await clock.advance(0.8)
-        assert not recovered.done()
+        assert reflector.recovers
         await clock.advance(0.25)
-        assert recovered.done()
+        assert not reflector.recovers
 
 
 async def test_it_has_nothing_to_recover_from_when_a_watch_just_ends() -> None:
@@ -317,9 +317,7 @@ async def test_it_has_nothing_to_recover_from_when_a_watch_just_ends() -> None:
     async with reflecting(clock, one_list, script(clock, lived), Held()) as (reflector, transport):
         while len(transport.watches) < 2:
             await clock.advance(0.05)
-        recovered = asyncio.create_task(reflector.recovered())
-        await clock.advance(0.05)
-        assert recovered.done()
+        assert not reflector.recovers
 
 
 async def test_a_server_that_answers_again_if_only_to_reject_is_tried_again_soon() -> None:

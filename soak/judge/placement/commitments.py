@@ -50,7 +50,7 @@ def _moments(received: float, cluster: Cluster) -> list[float]:
     """Return the times less than GRACE before the request with what is known at each of them, the last first: all, and
     what there was before one thing was done.
     """
-    authors = (cluster.placed, cluster.nominated, cluster.released, cluster.references)
+    authors = (cluster.placed, cluster.nominated, cluster.released, cluster.references, cluster.reservations)
     done = {author.at for each in authors for author in each.values()} | set(cluster.usable_until.values())
     gone = {at for at, _ in cluster.left.values()}
     within = {at for at in done | gone if received - GRACE < at < received}
@@ -126,7 +126,8 @@ def _has_room(pod: Object, cluster: Cluster, seen: float, *, alone: bool = False
     is the time since when nothing is known of what other parties did.
 
     Where others took so much room since that not all committed pods can run, the more urgent ones have a place
-    (docs/reservation-contract.md). What a watch shows of pods is not older than the pod itself.
+    (docs/reservation-contract.md). A pod that has only a part of its volumes, or only reservations, takes the room of
+    less urgent ones as well. What a watch shows of pods is not older than the pod itself.
     """
     pods_seen = max(seen, _created(pod))
     there = by_node(cluster.pods.values(), lambda each: _known(cluster.placed.get(uid(each)), pods_seen))
@@ -136,10 +137,12 @@ def _has_room(pod: Object, cluster: Cluster, seen: float, *, alone: bool = False
     for gone_at, each in cluster.left.values():
         if gone_at >= pods_seen:
             there.setdefault(str(each["spec"]["nodeName"]), []).append(each)
-    mine = Waiting(pod, _possible(pod, cluster, seen))
-    committed, nodes = [] if alone else _committed(cluster, seen, pods_seen), cluster.nodes_ever
-    others = [each for each in committed if uid(each.pod) != uid(pod)]
-    return placeable([*all_that_fit(sorted(others, key=_urgency), nodes, there), mine], nodes, there)
+    mine, nodes = Waiting(pod, _possible(pod, cluster, seen)), cluster.nodes_ever
+    others = [] if alone else [each for each in _waiting(cluster, seen, pods_seen) if uid(each.pod) != uid(pod)]
+    committed = [each for each in others if is_committed(each.pod, cluster, seen)]
+    tied = [each for each in others if each in committed or _is_tied(each, cluster, seen)]
+    orders = (sorted(each, key=_urgency) for each in (committed, tied))
+    return any(placeable([*all_that_fit(order, nodes, there), mine], nodes, there) for order in orders)
 
 
 def _urgency(waiting: Waiting) -> tuple[object, ...]:
@@ -165,8 +168,8 @@ def _known(author: Author | None, seen: float) -> bool:
     return author is None or author.party is Party.CONTROLLER or author.at < seen
 
 
-def _committed(cluster: Cluster, seen: float, pods_seen: float) -> list[Waiting]:
-    """Return the committed pods that wait for a node, as far as they are known."""
+def _waiting(cluster: Cluster, seen: float, pods_seen: float) -> list[Waiting]:
+    """Return the pods that wait for a node without a gate, as far as they are known."""
     pods = []
     for pod in cluster.pods.values():
         released, placed = cluster.released.get(uid(pod)), cluster.placed.get(uid(pod))
@@ -175,7 +178,7 @@ def _committed(cluster: Cluster, seen: float, pods_seen: float) -> list[Waiting]
             continue
         if _is_nominated(pod, cluster, pods_seen):
             continue
-        if released is not None and _known(released, pods_seen) and is_committed(pod, cluster, seen):
+        if released is not None and _known(released, pods_seen):
             pods.append(Waiting(pod, _possible(pod, cluster, seen)))
     return pods
 
@@ -191,6 +194,38 @@ def is_committed(pod: Object, cluster: Cluster, seen: float = inf) -> bool:
         if not held or not _known(cluster.references.get(facts.name(held[0])), seen):
             return False
     return True
+
+
+def _is_tied(waiting: Waiting, cluster: Cluster, seen: float) -> bool:
+    """Whether a part of the pod's volumes is held for it, and its other claims can get volumes where those are."""
+    tied, nodes = False, [cluster.nodes_ever[name] for name in waiting.nodes]
+    for key in facts.claim_keys(waiting.pod):
+        claim = cluster.claims.get(key)
+        if claim is None or facts.deleting(claim) or facts.phase(claim) == "Lost":
+            return False
+        held = cluster.volumes_of(claim)[:1]
+        tied = tied or bool(held)
+        gets = held or [volume for volume in cluster.volumes.values() if _is_offered(volume, claim, nodes)]
+        if not gets or (held and not _is_held(held[0], claim, cluster, seen)) or not facts.may_use(waiting.pod, claim):
+            return False
+    return tied
+
+
+def _is_held(volume: Object, claim: Object, cluster: Cluster, seen: float) -> bool:
+    """Whether the volume is the claim's, or reserved for it and not expired, as far as is known."""
+    if facts.reference(volume) is not None:
+        known = _known(cluster.references.get(facts.name(volume)), seen)
+        return known and facts.refers_to(volume, claim) and facts.may_hold(volume, claim)
+    if facts.reserved_for(volume) != (key_of(claim), uid(claim)) or facts.phase(volume) != "Available":
+        return False
+    expires = facts.expires_at(volume)
+    return expires is not None and expires > seen and _known(cluster.reservations.get(facts.name(volume)), seen)
+
+
+def _is_offered(volume: Object, claim: Object, nodes: list[Object]) -> bool:
+    """Whether a claim without a volume could get this one on one of the nodes."""
+    free = facts.reference(volume) is None and facts.phase(volume) == "Available"
+    return free and facts.fits(volume, claim) and any(facts.reachable_from(volume, node) for node in nodes)
 
 
 def _possible(pod: Object, cluster: Cluster, seen: float) -> tuple[str, ...]:

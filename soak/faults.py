@@ -3,11 +3,11 @@
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from random import Random
 from typing import Final
 
-from devcluster.errors import ClusterError
+from devcluster.errors import ClusterError, ComponentFailedError
 from devcluster.processes.component import Component
 from soak.schedule import GATEWAY_KINDS, NETWORK_KINDS, Operation
 from soak.stage.gateway import Gateway
@@ -23,6 +23,7 @@ class Faults:
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
+        self._down: set[str] = set()
         self.done: Counter[str] = Counter()
 
     async def carry_out(self, fault: Operation) -> None:
@@ -76,9 +77,21 @@ class Faults:
             async with _paused(component):
                 await asyncio.sleep(seconds)
             return
+        self._down.add(component.name)
         await (component.kill() if verb == "kill" else component.stop())
         await asyncio.sleep(seconds)
         await component.start(_RESTART_SECONDS)
+        self._down.discard(component.name)
+
+    async def revive(self) -> None:
+        """Start what ended by itself, as the kubelet does. kube-scheduler exits if it finds its cache corrupted, after
+        outages in which pods were created again (UpdatePod and RemovePod in scheduler/backend/cache/cache.go).
+        """
+        for component in self._stage.cluster.components():
+            if not component.running and component.name not in self._down:
+                with suppress(ComponentFailedError):
+                    await component.start(_RESTART_SECONDS)
+                    self.done[f"revive-{component.name}"] += 1
 
     async def _driver(self, verb: str, seconds: float) -> None:
         driver = self._stage.driver

@@ -136,6 +136,7 @@ async def _trouble(plan: Schedule, users: Users, faults: Faults, stage: Stage) -
                     await replica.start()
             if stage.pools is not None:
                 await stage.pools.revive()
+            await faults.revive()
 
     watching = asyncio.create_task(watch())
     async with asyncio.TaskGroup() as lanes:

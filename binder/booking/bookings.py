@@ -6,7 +6,7 @@ took it. A pod that its scheduler has nominated for a node counts there in any c
 room for it.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from datetime import datetime
 from itertools import chain
 from typing import Final
@@ -18,7 +18,7 @@ from binder.matching.node_fit import reject_missing_driver, reject_reach
 from binder.model.view import View
 from binder.model.waiting_pod import WaitingPod
 from kube.objects.model import READ_WRITE_ONCE_POD, Claim, Pod, Volume
-from kube.pod_topology.node_conflicts import conflicting_port, disk_in_use, disks_of, host_ports
+from kube.pod_topology.node_conflicts import conflicting_port, disk_in_use, disks_of, host_ports, keep_apart
 from kube.rules.topology import ZONE_LABELS
 from kube.store.node_view import NodeView, UsedVolume, inline_volumes, missing_drivers, node_view, used_volume
 
@@ -175,10 +175,10 @@ class Bookings:
         drivers = {driver for driver, _ in booked.used}
         if drivers and reject_missing_driver(name, drivers, missing_drivers(snapshot, name)) is not None:
             return False
-        if pod.constraints is not None:
-            there = [snapshot.pods[key] for key in snapshot.pods_by_node.get(name, ())]
-            if not _beside_pods(pod, there):
-                return False
+        limiting: Container[str] = snapshot.constraining_pods if pod.constraints is None else snapshot.pods
+        there = [snapshot.pods[key] for key in snapshot.pods_by_node.get(name, ()) if key in limiting]
+        if not _beside_pods(pod, [other for other in there if not other.finished]):
+            return False
         return all(self._servable(claim, name) for claim in booked.waiting.open)
 
     def _servable(self, claim: Claim, name: str) -> bool:
@@ -190,12 +190,15 @@ class Bookings:
 
 
 def _beside(booked: Booked, there: Collection[Booked]) -> bool:
-    pod = booked.waiting.pod
-    return pod.constraints is None or not there or _beside_pods(pod, [other.waiting.pod for other in there])
+    return not there or _beside_pods(booked.waiting.pod, [other.waiting.pod for other in there])
 
 
 def _beside_pods(pod: Pod, there: Collection[Pod]) -> bool:
-    """Whether the pod's host ports and disks are unused by these pods of a node."""
+    """Whether the pod may be on a node together with these: by host ports, disks, and anti-affinity by node."""
+    if pod.constraints is None:
+        there = [other for other in there if other.constraints is not None]
+    if any(keep_apart(pod, other) for other in there):
+        return False
     ports = (port for other in there for port in host_ports(other))
     return conflicting_port(host_ports(pod), ports) is None and disk_in_use(disks_of(pod), there) is None
 

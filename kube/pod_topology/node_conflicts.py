@@ -1,9 +1,9 @@
-"""What two pods on one node cannot both use: a host port, and a disk that pods name in their own spec.
+"""Why two pods cannot be on one node: a host port, a disk that pods name in their own spec, or anti-affinity by node.
 
 A port can be used once per node, protocol and address; 0.0.0.0 conflicts with every address.
 
 Sources: plugins/nodeports/node_ports.go and HostPortInfo in pkg/scheduler/framework; isVolumeConflict in
-plugins/volumerestrictions/volume_restrictions.go.
+plugins/volumerestrictions/volume_restrictions.go; plugins/interpodaffinity/filtering.go.
 """
 
 from collections.abc import Iterable
@@ -11,6 +11,10 @@ from typing import Final
 
 from kube.objects.constraints import HostPort, InlineDisk
 from kube.objects.model import Pod
+from kube.persistent_map import Map
+from kube.pod_topology.placed_pods import means
+from kube.pod_topology.pod_groups import group_of
+from kube.rules.topology import HOSTNAME_LABEL
 
 _ALL_ADDRESSES: Final = "0.0.0.0"
 
@@ -43,3 +47,14 @@ def disk_in_use(wanted: Iterable[InlineDisk], there: Iterable[Pod]) -> tuple[Inl
             if any(map(disk.excludes, disks)):
                 return disk, pod
     return None
+
+
+def keep_apart(pod: Pod, other: Pod) -> bool:
+    """Whether required anti-affinity by hostname of one of them selects the other."""
+    return _excludes(pod, other) or _excludes(other, pod)
+
+
+def _excludes(pod: Pod, other: Pod) -> bool:
+    terms = pod.constraints.anti_affinity if pod.constraints is not None else ()
+    by_node = [term for term in terms if term.topology_key == HOSTNAME_LABEL]
+    return bool(by_node) and any(means(term, pod.namespace, group_of(other), Map()) for term in by_node)

@@ -84,6 +84,8 @@ class Cluster:
     """Pod's uid -> the writer that gave it its node."""
     left: dict[str, tuple[float, Object]] = field(default_factory=dict)
     """Pod's uid -> when it left its node, because it was deleted or finished, and the pod as it was there."""
+    departed: dict[str, tuple[float, Object, tuple[str, ...]]] = field(default_factory=dict)
+    """Pod's uid -> when it was deleted while it was committed without a node, the pod, and the nodes it could go to."""
     nominated: dict[str, Author] = field(default_factory=dict)
     """Pod's uid -> the writer that nominated it for a node last."""
     nodes_since: dict[str, float] = field(default_factory=dict)

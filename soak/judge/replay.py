@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from soak.judge.cluster import Cluster
 from soak.judge.deeds import deeds, used
 from soak.judge.history import Change
-from soak.judge.placement.commitments import committed_where_there_is_room
+from soak.judge.placement.commitments import committed_where_there_is_room, note_departure
 from soak.judge.requests import LEASES, identities, judge_fencing, judge_request
 from soak.judge.rules import RULES, Moment, Violation
 from soak.judge.to_come.holds import HOLD_RULES
@@ -38,6 +38,7 @@ def replay(changes: Iterable[Change], authors: Authors) -> Judged:
     for change in changes:
         judged.states += 1
         judged.terms += _begins_a_term(change)
+        note_departure(change, judged.cluster)
         judged.cluster.apply(change)
         judged.deeds.update(used(change, judged.cluster))
         write = _author(change, authors)

@@ -15,7 +15,7 @@ from typing import Final
 from soak.judge import facts
 from soak.judge.cluster import Author, Cluster
 from soak.judge.facts import GATE, key_of, reference, uid
-from soak.judge.history import Object
+from soak.judge.history import Change, Object
 from soak.judge.placement.room import Waiting, all_that_fit, by_node, placeable, takes, usable
 from soak.judge.rules import GRACE, Moment, Violation
 from soak.judge.writes import Party
@@ -52,7 +52,7 @@ def _moments(received: float, cluster: Cluster) -> list[float]:
     """
     authors = (cluster.placed, cluster.nominated, cluster.released, cluster.references, cluster.reservations)
     done = {author.at for each in authors for author in each.values()} | set(cluster.usable_until.values())
-    gone = {at for at, _ in cluster.left.values()}
+    gone = {at for at, _ in cluster.left.values()} | {at for at, _, _ in cluster.departed.values()}
     within = {at for at in done | gone if received - GRACE < at < received}
     return sorted(within | {received, received - GRACE}, reverse=True)
 
@@ -139,9 +139,10 @@ def _has_room(pod: Object, cluster: Cluster, seen: float, *, alone: bool = False
             there.setdefault(str(each["spec"]["nodeName"]), []).append(each)
     mine, nodes = Waiting(pod, _possible(pod, cluster, seen)), cluster.nodes_ever
     others = [] if alone else [each for each in _waiting(cluster, seen, pods_seen) if uid(each.pod) != uid(pod)]
+    departed = [] if alone else _departed(cluster, pods_seen)
     committed = [each for each in others if is_committed(each.pod, cluster, seen)]
     tied = [each for each in others if each in committed or _is_tied(each, cluster, seen)]
-    orders = (sorted(each, key=_urgency) for each in (committed, tied))
+    orders = (sorted([*each, *departed], key=_urgency) for each in (committed, tied))
     return any(placeable([*all_that_fit(order, nodes, there), mine], nodes, there) for order in orders)
 
 
@@ -181,6 +182,20 @@ def _waiting(cluster: Cluster, seen: float, pods_seen: float) -> list[Waiting]:
         if released is not None and _known(released, pods_seen):
             pods.append(Waiting(pod, _possible(pod, cluster, seen)))
     return pods
+
+
+def note_departure(change: Change, cluster: Cluster) -> None:
+    """Keep a committed pod that is deleted while it has no node as it is: to be called before the change is applied."""
+    pod = change.before
+    if change.kind != "Pod" or pod is None or pod["spec"].get("nodeName") or facts.gates(pod) or facts.deleting(pod):
+        return
+    if (change.after is None or facts.deleting(change.after)) and is_committed(pod, cluster):
+        cluster.departed[uid(pod)] = change.at, pod, _possible(pod, cluster, inf)
+
+
+def _departed(cluster: Cluster, seen: float) -> list[Waiting]:
+    """Return the committed pods without a node that were there until after `seen`."""
+    return [Waiting(pod, nodes) for at, pod, nodes in cluster.departed.values() if at >= seen]
 
 
 def is_committed(pod: Object, cluster: Cluster, seen: float = inf) -> bool:

@@ -1,15 +1,18 @@
 """Where pods that wait for a node are booked, and how they move to leave room for others."""
 
+import pytest
+
 from binder.booking.bookings import Bookings
 from binder.booking.node_sets import NodeSets
 from binder.model.decision import Mode, Reserve
 from binder.model.view import PlanSettings
 from binder.model.waiting_pod import all_waiting
 from binder.planning.plan import plan
-from kube.objects.constraints import Constraints, HostPort
+from kube.objects.constraints import Constraints, HostPort, PodTerm
+from kube.objects.labels import LabelSelector
 from kube.objects.model import BIND_COMPLETED, READ_WRITE_ONCE_POD, SELECTED_NODE, Record
 from tests.binder.views import NOW, view
-from tests.builders import claim, csi_node, node, pod, storage_class, volume
+from tests.builders import HOSTNAME, claim, csi_node, node, pod, storage_class, volume
 
 GATE = ("scheduler.cloud.example/volumes",)
 PREBIND = PlanSettings(default_mode=Mode.PREBIND)
@@ -113,6 +116,22 @@ def test_of_released_pods_the_most_urgent_is_booked_first_also_where_others_have
     there = (*nodes(8, 8), full, *waiting("urgent", "6", priority=9), *waiting("local", "4", at="n1"))
     assert places(*there) == {"urgent": "n1"}
     assert reserved(*there, *asking("late", "4", at="n1")) == set()
+
+
+@pytest.mark.parametrize("whose", ["its own", "of the other"])
+@pytest.mark.parametrize("placed", [True, False], ids=["on its node", "booked"])
+def test_a_booked_pod_does_not_move_to_a_node_with_a_pod_that_keeps_it_away(whose: str, placed: bool) -> None:
+    """By required anti-affinity by hostname, as of the replicas of a database."""
+    labels, by_node = {"app": "db"}, PodTerm(HOSTNAME, LabelSelector(match_labels=(("app", "db"),)))
+    apart = {"labels": labels, "constraints": Constraints(anti_affinity=(by_node,))}
+    limits, limited = (apart, {"labels": labels}) if whose == "its own" else ({"labels": labels}, apart)
+    other = waiting("other", "1", at="n2", **limited)
+    if placed:
+        other = (*other[:2], pod("other", claims=["other"], node="n2", phase="Running", **limited))
+    there = (*nodes(8, 8), *other, *waiting("web", "5", **limits))
+    assert places(*there)["web"] == "n1"
+    assert reserved(*there, *asking("late", "5", at="n1")) == set()
+    assert reserved(*there, *asking("late", "3", at="n1")) == {"late"}
 
 
 def test_what_finds_no_room_takes_none() -> None:

@@ -249,7 +249,7 @@ def _possible(pod: Object, cluster: Cluster, seen: float) -> tuple[str, ...]:
     Nodes that were usable until after `seen` are among them.
     """
     claims = [cluster.claims[key] for key in facts.claim_keys(pod) if key in cluster.claims]
-    held = [volume for claim in claims for volume in cluster.volumes_of(claim)[:1]]
+    held = [volume for claim in claims for volume in _first_known(cluster.volumes_of(claim), cluster, seen)]
     # Once a volume is committed for one claim, hints for the others decide nothing.
     volumes = [volume for volume in held if facts.reference(volume) is not None] or held
     return tuple(
@@ -258,3 +258,8 @@ def _possible(pod: Object, cluster: Cluster, seen: float) -> tuple[str, ...]:
         if usable(cluster.nodes.get(name)) or cluster.usable_until.get(name, 0.0) >= seen
         if all(facts.reachable_from(volume, node) for volume in volumes)
     )
+
+
+def _first_known(volumes: list[Object], cluster: Cluster, seen: float) -> list[Object]:
+    """Return the first of these volumes whose claimRef was there by then."""
+    return [each for each in volumes if _known(cluster.references.get(facts.name(each)), seen)][:1]

@@ -193,6 +193,17 @@ def test_what_was_known_between_two_things_that_others_did_counts() -> None:
     assert not second_after(place)
 
 
+@pytest.mark.parametrize(("seconds", "wrong"), [(1, False), (10, True)])
+def test_a_volume_that_others_gave_the_claim_a_moment_ago_is_not_seen_yet(seconds: float, wrong: bool) -> None:
+    """It is on a node that is gone."""
+    place = Place()
+    place.story.write(OTHER, "PersistentVolume", "v0", volume("v0", claim="c2", uid="uid-c2", node="n2"))
+    place.story.write(OTHER, "PersistentVolumeClaim", "soak/c2", claim("c2", volume_name="v0", completed=True))
+    place.wait(seconds)
+    place.commit(2)
+    assert place.violated is wrong
+
+
 @pytest.mark.parametrize(("on", "wrong"), [("n1", False), ("n2", True)])
 def test_a_volume_may_be_for_another_pod_that_shares_the_claim_and_is_on_a_node_already(on: str, wrong: bool) -> None:
     """Its claim was created again meanwhile; the volume is accessible from n1 alone."""

@@ -78,6 +78,8 @@ class HoldController:
         self._annotations, self._limits, self._holder = annotations, limits, holder
         self._missing_since: Mapping[str, datetime] = {}
         """Since when no set with a uid that some hold names is seen. A new leader begins to count again."""
+        self._doubted: set[str] = set()
+        """Volumes that may have been written for a hold: the answer was lost, or an error."""
 
     async def run(self) -> None:
         """Hold and release until the queue is shut down. Start it when all kinds are synced, not before."""
@@ -89,6 +91,9 @@ class HoldController:
 
     async def handle(self, _key: str) -> float | None:
         """Do one pass; return the seconds until the next one, None if nothing is held or wanted."""
+        for name in sorted(self._doubted):
+            await self._client.volume(name)
+            self._doubted.discard(name)
         world, now = self._world(), self._clock.now()
         plan = await self._aside(partial(plan_holds, self._views.view(), world, self._limits, now))
         self._missing_since = {uid: self._missing_since.get(uid, now) for uid in plan.missing}
@@ -168,6 +173,11 @@ class HoldController:
             return (await self._client.patch_volume(volume, body, check=check)).record
         except FASTER:
             await self._client.volume(volume.name)
+            raise
+        except EndedAttempt:
+            raise
+        except BaseException:
+            self._doubted.add(volume.name)
             raise
 
     def _require_to_come(self, claim: Claim) -> None:

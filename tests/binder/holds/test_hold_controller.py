@@ -139,6 +139,22 @@ async def test_a_response_that_is_lost_leaves_no_second_volume_for_a_claim(numbe
     assert_held_whole(world, 0, 1)
 
 
+async def test_what_may_have_been_held_is_read_before_another_volume_is_held_for_the_claim() -> None:
+    """The answer to the first write is lost, its event late, and then its zone has no volume for the other claim."""
+    world = world_of(volumes=1)
+    world.server.lose_responses = {1}
+    on_write(world, lambda: setattr(world.server, "lagging", True))
+    async with world.process() as process:
+        (first,) = named(world)
+        world.server.lagging = False
+        place = first.partition("-")[2]
+        world.server.remove("persistentvolumes", f"log-{place}")
+        await one_pass(process)
+        await one_pass(process)
+    assert_held_whole(world, 0)
+    assert not any(name.endswith(place) for name in named(world))
+
+
 async def test_a_replica_whose_second_volume_is_taken_gives_the_first_one_back() -> None:
     world = world_of(volumes=1)
     thief = {"namespace": "default", "name": "thief"}
